@@ -29,6 +29,17 @@ pub(super) fn contract() -> impl Iterator<Item = Embedded> {
     files.filter(|(name, _)| !name.ends_with(".md"))
 }
 
+/// Returns the docs of an interface of the contract: of a point, first the moment that it stands for.
+#[cfg(feature = "cli")]
+pub(crate) fn interface_docs(name: &str) -> Option<String> {
+    let text = CONTRACT.get_file(format!("{name}.wit"))?.contents_utf8()?;
+    let interface = format!("interface {name} {{");
+    let lines = text.lines().take_while(|line| *line != interface);
+    let docs = lines.filter_map(|line| line.strip_prefix("///"));
+    let docs: Vec<&str> = docs.map(str::trim).collect();
+    (!docs.is_empty()).then(|| docs.join("\n"))
+}
+
 /// Returns the sources of the Rust SDK and of its macros, each below the folder of its crate.
 pub(super) fn rust_sdk() -> impl Iterator<Item = (String, &'static [u8])> {
     let place = |folder: &'static str, dir: &'static Dir<'static>| {

@@ -18,6 +18,8 @@ mod sources;
 mod toolchain;
 mod world;
 
+#[cfg(feature = "cli")]
+pub(crate) use embedded::interface_docs;
 pub use error::BuildError;
 pub use sources::sources;
 pub use toolchain::has_target;

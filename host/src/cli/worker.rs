@@ -48,7 +48,9 @@ impl Worker {
         input: &[u8],
         cancel: &CancellationToken,
     ) -> Result<(String, Finished), String> {
-        let failed = |error: std::io::Error| format!("cannot prepare the process: {error}");
+        let failed = |error: std::io::Error| {
+            format!("cannot prepare the process that {}: {error}", self.name)
+        };
         let private = tempfile::Builder::new()
             .prefix("rind-worker-")
             .tempdir()

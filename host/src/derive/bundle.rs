@@ -6,9 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use super::text::{inert, yaml};
+use serde_json::{Map, Value, json};
+
+use super::text::inert;
 use crate::grant::SideEffect;
-use crate::skill::{FILE, FORMAT, parse_text};
+use crate::skill::{FILE, FORMAT, front_matter, parse_text};
 
 /// Key of the digest of the bundle, in `metadata`.
 const HASH_KEY: &str = "bundle_hash";
@@ -44,7 +46,7 @@ pub(crate) struct Draft {
 pub(crate) struct Summary {
     /// Name of the model.
     pub(crate) model: String,
-    /// Its text, as Markdown that cannot break out.
+    /// Text, as Markdown that cannot break out.
     pub(crate) text: String,
 }
 
@@ -116,45 +118,34 @@ impl Draft {
 
     /// The front matter, with a line for the digest that is empty yet.
     fn front(&self) -> String {
-        let mut front = format!(
-            "---\nskill_format: {FORMAT}\nname: {}\ndescription: {}\n",
-            yaml(&self.name),
-            yaml(&self.description)
-        );
-        let list = |items: &[String]| {
-            let items: Vec<String> = items.iter().map(|item| yaml(item)).collect();
-            format!("[{}]", items.join(", "))
-        };
+        let mut front = Map::new();
+        let mut put = |key: &str, value: Value| drop(front.insert(key.to_owned(), value));
+        put("skill_format", FORMAT.into());
+        put("name", self.name.as_str().into());
+        put("description", self.description.as_str().into());
         if !self.side_effects.is_empty() {
-            let effects: Vec<String> = self.side_effects.iter().map(ToString::to_string).collect();
-            front.push_str(&format!("side_effects: {}\n", list(&effects)));
+            let effects = self.side_effects.iter().map(ToString::to_string);
+            put("side_effects", effects.collect());
         }
         if !self.library_depends.is_empty() {
-            front.push_str(&format!(
-                "library_depends: {}\n",
-                list(&self.library_depends)
-            ));
+            put("library_depends", self.library_depends.clone().into());
         }
         if let Some(license) = &self.license {
-            front.push_str(&format!("license: {}\n", yaml(license)));
+            put("license", license.as_str().into());
         }
-        front.push_str(&format!(
-            "generated_from:\n  package: {}\n",
-            yaml(&self.package)
-        ));
+        let mut stamp = json!({"package": self.package});
         if let Some(version) = &self.version {
-            front.push_str(&format!("  version: {}\n", yaml(version)));
+            stamp["version"] = version.as_str().into();
         }
-        front.push_str(&format!(
-            "  source_hash: {}\nmetadata:\n",
-            yaml(&self.source_hash)
-        ));
+        stamp["source_hash"] = self.source_hash.as_str().into();
+        put("generated_from", stamp);
+        let mut metadata = json!({});
         if let Some(summary) = &self.summary {
-            front.push_str(&format!("  summarized_by: {}\n", yaml(&summary.model)));
+            metadata["summarized_by"] = summary.model.as_str().into();
         }
-        front.push_str(&hash_line(""));
-        front.push_str("---\n");
-        front
+        metadata[HASH_KEY] = "".into();
+        put("metadata", metadata);
+        front_matter(&Value::Object(front))
     }
 }
 

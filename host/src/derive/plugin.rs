@@ -138,7 +138,7 @@ fn sorted<'a, T>(all: &'a [T], name: impl Fn(&T) -> &String) -> Vec<&'a T> {
     all
 }
 
-/// What the plugin is, and when a model should read on.
+/// Says for the catalogue what the plugin is, and when a model should read on.
 fn description(manifest: &Manifest, tools: &[&ToolSpec], commands: &[&CommandSpec]) -> String {
     let what = sentence(&manifest.description);
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -296,7 +296,7 @@ fn commands_section(
     }
 }
 
-/// What it asks for, and needs.
+/// Lists permissions that it asks for, and plugins that it needs.
 fn touches(manifest: &Manifest, hooks: &[crate::plugin::inspect::HookReport]) -> String {
     let requested = manifest.requested();
     let mut text = "## What it may touch\n\n".to_owned();

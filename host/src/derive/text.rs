@@ -75,18 +75,6 @@ fn longest_run(text: &str) -> usize {
     longest
 }
 
-/// Returns a text as a value of YAML: plain where nothing else could be meant, otherwise in double quotes as in JSON.
-pub(super) fn yaml(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_word = text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text.chars().all(is_plain)
-        && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text);
-    match is_word {
-        true => text.to_owned(),
-        false => serde_json::Value::from(text).to_string(),
-    }
-}
-
 /// Returns the first sentence of a text in Markdown.
 pub(super) fn first_sentence(text: &str) -> &str {
     let paragraph = text.trim_start();
@@ -161,9 +149,6 @@ mod tests {
             fenced("rust,ignore", "a\n```\n# x"),
             "````rust\na\n```\n# x\n````\n"
         );
-        assert_eq!(yaml("hello"), "hello");
-        assert_eq!(yaml("a: b\n---\nc"), "\"a: b\\n---\\nc\"");
-        assert_eq!(yaml("no"), "\"no\"");
         assert_eq!(
             inert(
                 "{baseDir}/x ${CLAUDE_SKILL_DIR} $ARGUMENTS !`rm` `bash scripts/x.sh` `examples/a`"

@@ -34,4 +34,6 @@ pub use origin::{Installed, Origin, label};
 pub use parse::{FORMAT, MAX_FILE_BYTES, SkillFile, known_keys, parse_text};
 pub use scope::{Spare, ToolPattern, ToolScope};
 pub use snapshot::Skills;
+#[cfg(feature = "cli")]
+pub(crate) use write::front_matter;
 pub use write::{Lost, WriteError, difference, to_open, to_v1};

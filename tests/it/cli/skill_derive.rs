@@ -100,7 +100,7 @@ fn a_plugin_becomes_a_skill_with_its_tools_hooks_and_examples() {
 
     The host calls it at these points of a session; nothing has to be done for it.
 
-    - When a turn ends (`turn-end`) it only looks on.
+    - `turn-end`: A turn has ended, however it ended. It only looks on.
 
     ## What it may touch
 
@@ -166,7 +166,7 @@ fn a_guard_is_explained_by_its_hooks_settings_and_permissions() {
     let skill = fs::read_to_string(folder.join("SKILL.md")).unwrap();
     for expected in [
         "library_depends: [content-safety]",
-        "- While an answer is being written (`output-delta`) it may change what passes",
+        "- `output-delta`: The model is writing an answer; the payload is the text that has not been shown yet. It may change what passes",
         "## What it may touch",
         "- [references/settings.md](references/settings.md): its settings, which the operator changes",
     ] {
@@ -187,7 +187,7 @@ fn the_sdk_becomes_a_skill_of_its_modules() {
     skill_format: corteza.skill/v1
     name: rind-sdk
     description: "What a plugin for Rind is written with: typed hooks, tools and host functions. Use when writing or reading Rust code that uses the crate rind-sdk."
-    license: "MIT OR Apache-2.0"
+    license: MIT OR Apache-2.0
     generated_from:
       package: rind-sdk
       version: "0.1.0"
@@ -290,7 +290,7 @@ const WIT: &str = "/// Small things.\npackage acme:store@0.2.0;\n\n/// Keeps val
                    keep {\n  use types.{failure};\n\n  /// A place for values.\n  resource place {\n    /// Opens a place.\n    \
                    constructor(name: string);\n    /// Reads a value.\n    get: func(key: string) -> result<option<list<u8>>, \
                    failure>;\n  }\n\n  /// Counts all places.\n  count: func() -> u32;\n}\n\ninterface types {\n  /// Reasons of \
-                   a failure.\n  variant failure {\n    /// Nothing of this name.\n    missing(string),\n    full,\n  }\n}\n\n/// A \
+                   a failure.\n  variant failure {\n    /// No value of this name.\n    missing(string),\n    full,\n  }\n}\n\n/// A \
                    store.\nworld store {\n  import types;\n  export keep;\n}\n";
 
 #[test]
@@ -326,7 +326,7 @@ fn a_wit_package_becomes_a_skill_of_its_worlds_and_interfaces() {
 
     Functions, types and their docs are in the file of each.
 
-    - [keep](references/keep.md): Keeps values by key. (function count)
+    - [keep](references/keep.md): Keeps values by key. (function count; resource place)
     - [types](references/types.md) (1 type)
 
     ==> references/keep.md
@@ -374,7 +374,7 @@ fn a_wit_package_becomes_a_skill_of_its_worlds_and_interfaces() {
 
     ```wit
     variant failure {
-        /// Nothing of this name.
+        /// No value of this name.
         missing(string),
         full,
     }
@@ -454,7 +454,7 @@ fn a_crate_shows_what_others_can_name_and_nothing_else() {
     ---
     skill_format: corteza.skill/v1
     name: small
-    description: "Does small things. Use when writing or reading Rust code that uses the crate small."
+    description: Does small things. Use when writing or reading Rust code that uses the crate small.
     generated_from:
       package: small
       version: "1.2.3"
@@ -606,7 +606,7 @@ fn the_same_source_gives_the_same_bytes_and_is_not_written_again() {
     ---- stdout
     [RIND_HOME]/cache/skills/small/1.2.3/small
     ---- stderr
-    it is in the cache; to use it: `rind skill derive SOURCE --into ~/.config/rind/skills`, or `--into .rind/skills`
+    it is in the cache; to use it: `rind skill install [RIND_HOME]/cache/skills/small/1.2.3/small`
     "#);
     let file = rind.home().join("cache/skills/small/1.2.3/small/SKILL.md");
     let written = fs::metadata(&file).unwrap().modified().unwrap();
@@ -892,7 +892,7 @@ fn a_summary_is_text_of_the_model_and_marked_as_that() {
     ---
     skill_format: corteza.skill/v1
     name: small
-    description: "Small. Use when writing or reading Rust code that uses the crate small."
+    description: Small. Use when writing or reading Rust code that uses the crate small.
     generated_from:
       package: small
       version: "1.2.3"
@@ -984,4 +984,28 @@ fn a_summary_that_fails_or_is_blocked_leaves_the_rest() {
         ran.stderr
     );
     assert!(!skill("blocked").contains("Falcon"), "{}", skill("blocked"));
+}
+
+#[test]
+fn a_component_that_is_no_plugin_is_explained_by_its_exports() {
+    let rind = Rind::default();
+    let text = "(component
+      (import \"acme:store/keep@0.1.0\" (instance $keep (export \"count\" (func (param \"of\" string) (result u32)))))
+      (export \"acme:store/again@0.1.0\" (instance $keep)))";
+    let bytes = wat::parse_str(text).unwrap();
+    fs::write(rind.workspace().join("Again Store.wasm"), bytes).unwrap();
+    let folder = derive(&rind, "Again Store.wasm");
+    assert_eq!(folder, rind.workspace().join("skills/again-store"));
+    let skill = fs::read_to_string(folder.join("SKILL.md")).unwrap();
+    assert!(skill.contains("# Component Again Store\n"), "{skill}");
+    assert!(
+        skill.contains(
+            "- [acme:store/again@0.1.0](references/acme-store-again-0-1-0.md) (function count)"
+        ),
+        "{skill}"
+    );
+    let checked = rind
+        .run(&["skill", "check", "./skills/again-store"])
+        .exits(0);
+    assert_eq!(checked.stdout.lines().count(), 1, "{}", checked.stdout);
 }

@@ -62,9 +62,10 @@ pub(in super::super) fn difference(earlier: &Bundle, bundle: &Bundle) {
 /// Tells how a bundle is used that was written.
 pub(in super::super) fn made(draft: &Draft, folder: &Path, is_cached: bool) {
     if is_cached {
-        note(
-            "it is in the cache; to use it: `rind skill derive SOURCE --into ~/.config/rind/skills`, or `--into .rind/skills`",
-        );
+        note(&format!(
+            "it is in the cache; to use it: `rind skill install {}`",
+            prose(&folder.display().to_string())
+        ));
     } else {
         note(&format!(
             "`rind skill check {}` tells whether it can be used here",

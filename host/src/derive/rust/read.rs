@@ -224,10 +224,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "modules are only added, and every number of one comes from there"
-    )]
+    /// Modules are only added, and every number of one comes from there.
     fn at(&mut self, module: usize) -> &mut Module {
         &mut self.modules[module]
     }
@@ -372,7 +369,7 @@ enum Target {
     Item(usize, usize),
 }
 
-/// What somebody outside of the crate can name.
+/// Names that other crates can use.
 struct Public<'a> {
     modules: &'a [Module],
     crate_name: &'a str,

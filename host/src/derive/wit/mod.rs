@@ -218,15 +218,30 @@ fn interfaces(outline: &WitOutline, body: &mut String, references: &mut BTreeMap
             .iter()
             .map(|f| f.name.as_str())
             .collect();
-        let functions = match functions.as_slice() {
-            [] => count(interface.types.len(), "type"),
-            [one] => format!("function {one}"),
-            names => format!("functions {}", shortened(names)),
+        let is_resource = |item: &&ItemOutline| item.text.starts_with("resource ");
+        let resources: Vec<&str> = interface
+            .types
+            .iter()
+            .filter(is_resource)
+            .map(|ty| ty.name.as_str())
+            .collect();
+        let parts = [("function", functions), ("resource", resources)];
+        let parts = parts
+            .into_iter()
+            .filter_map(|(what, names)| match names.as_slice() {
+                [] => None,
+                [one] => Some(format!("{what} {one}")),
+                names => Some(format!("{what}s {}", shortened(names))),
+            });
+        let parts: Vec<String> = parts.collect();
+        let has = match parts.is_empty() {
+            true => count(interface.types.len(), "type"),
+            false => parts.join("; "),
         };
         if at < MAX_LISTED {
             let colon = if about.is_empty() { "" } else { ": " };
             body.push_str(&format!(
-                "- [{}](references/{file}){colon}{about} ({functions})\n",
+                "- [{}](references/{file}){colon}{about} ({has})\n",
                 interface.name.replace(['[', ']'], "")
             ));
         }

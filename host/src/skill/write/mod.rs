@@ -9,7 +9,7 @@ mod open;
 
 use super::model::{Diagnostic, Severity, Skill, Unusable};
 use super::parse::{FORMAT, Parts, SkillFile};
-use crate::front_matter::{Document, Entry, Node, NodeKind};
+use crate::front_matter::{Document, Entry, FENCE, Node, NodeKind};
 pub use open::Lost;
 
 /// Reason why a skill is not written in another format.
@@ -36,6 +36,18 @@ impl From<Unusable> for WriteError {
     fn from(unusable: Unusable) -> Self {
         Self::Faults(unusable.diagnostics)
     }
+}
+
+/// Writes a front matter of these values, with the lines around it.
+#[cfg(feature = "cli")]
+pub(crate) fn front_matter(values: &serde_json::Value) -> String {
+    const START: (usize, usize) = (1, 1);
+    let entries = match Node::of(values, START).kind {
+        NodeKind::Mapping(entries) => entries,
+        NodeKind::Scalar(..) | NodeKind::List(_) => Vec::new(),
+    };
+    let keys = emit::document(&Document { entries });
+    format!("{FENCE}\n{keys}{FENCE}\n")
 }
 
 /// Writes a skill as `corteza.skill/v1`, with the keys of `SKILL.json` in its front matter. Keys of other programs stay: they mean

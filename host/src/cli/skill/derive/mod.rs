@@ -24,8 +24,8 @@ pub(in super::super) use outline::{OUTLINE_COMMAND, outline_main};
 The same source gives the same bytes: no model, no network and no date has a part in it. A component is asked for its tools in the \
 sandbox, with nothing granted; nothing of a crate is built or run.
 
-The bundle goes into the cache, where no session looks for skills. To use it, derive it into a folder of skills: \
-`--into ~/.config/rind/skills` for you, `--into .rind/skills` for a project.")]
+The bundle goes into the cache, where no session looks for skills. `rind skill install` puts it among yours; `--into .rind/skills` \
+makes it in a project.")]
 pub(in super::super) struct SkillDeriveArgs {
     /// Folder or file of a plugin, a component, a WIT package or a Rust crate
     ///

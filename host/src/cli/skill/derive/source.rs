@@ -148,8 +148,7 @@ async fn of_plugin(path: &Path) -> anyhow::Result<Draft> {
         hash.add(&name, &std::fs::read(&file.path)?);
     }
     let private = tempfile::tempdir().context("make a temporary folder")?;
-    let name = fetched.contents.manifest.name.clone();
-    let staged = stage(fetched.contents.files(), &name, private.path())?;
+    let staged = stage(fetched.contents.files(), &manifest.name, private.path())?;
     let readme = std::fs::read(staged.folder.join("README.md")).unwrap_or_default();
     let readme = String::from_utf8(readme)
         .ok()
