@@ -149,12 +149,8 @@ fn a_changed_guard_acts_in_the_running_turn_and_a_broken_build_changes_nothing()
 #[test]
 fn a_chat_has_the_commands_of_the_version_that_runs_and_says_how_to_go_on_in_a_copy() {
     let script = "[[reply]]\ntimes = 0\ntext = \"You said: {input}\"\n";
-<<<<<<< HEAD
     let rind = Rind::default();
     rind.file("script.toml", script);
-=======
-    let rind = Rind::with_script(script);
->>>>>>> chatfix
     let dir = rind.user_home().join("greeter");
     let sdk = guests::workspace().canonicalize().unwrap();
     let rind_sdk = format!("rind-sdk = {{ path = \"{}/sdk/rust\" }}", sdk.display());
@@ -180,11 +176,8 @@ fn a_chat_has_the_commands_of_the_version_that_runs_and_says_how_to_go_on_in_a_c
         dir.to_str().unwrap(),
         "--chat",
         "--no-plugins",
-<<<<<<< HEAD
         "--script",
         "script.toml",
-=======
->>>>>>> chatfix
     ];
     let offline = [("CARGO_NET_OFFLINE", "true")];
     let Some(mut terminal) = rind.terminal(&args, (100, 40), &offline) else {
