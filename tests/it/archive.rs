@@ -20,7 +20,7 @@ use crate::harness::{Running, Setup, session_spec};
 const SUMMARY: &str = r#"{"outcome":"read it","key_findings":["alpha"],"files_touched":["a.txt"],"tools_used":["read_file"],"open_questions":[]}"#;
 
 /// An agent that archives, with this script and a model that sums up whenever it is asked to.
-fn archiving(script: Vec<Reply>) -> Setup {
+pub(crate) fn archiving(script: Vec<Reply>) -> Setup {
     with_summary(script, Reply::text(SUMMARY))
 }
 

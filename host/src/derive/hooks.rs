@@ -43,7 +43,7 @@ mod tests {
             let docs = interface_docs(row.name).unwrap_or_default();
             let sentence = first_sentence(&docs);
             assert!(
-                sentence.len() > 20 && sentence.ends_with('.'),
+                sentence.len() > 10 && sentence.ends_with('.'),
                 "{}: {docs}",
                 row.name
             );

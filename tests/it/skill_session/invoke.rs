@@ -324,3 +324,27 @@ async fn the_text_of_an_active_skill_comes_again_once_after_compaction_and_still
         1
     );
 }
+
+#[tokio::test]
+async fn the_text_of_a_skill_that_lasts_stays_when_its_turn_is_archived() {
+    let mut guide = skill("guide", "Speak of nothing but guides.");
+    guide.interaction = Interaction::Conversational;
+    let read = || Reply::call("read_file", json!({"path": "a.txt"}));
+    let mut script = vec![use_skill("guide")];
+    script.extend((0..5).map(|_| read()));
+    script.extend([Reply::text("done"), Reply::text("still here")]);
+    let mut setup = crate::archive::archiving(script);
+    setup.skills = Skills::new([guide], Vec::new());
+    let mut running = setup.build();
+    running.archived_turn("go on with the work").await;
+    let lines = running.lines();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[1].contains("[archived turn]"), "{lines:?}");
+    let text = lines[2].matches("Speak of nothing but guides.").count();
+    assert_eq!(text, 1, "{lines:?}");
+
+    running.turn("and now?").await;
+    let request = running.provider.bodies().last().unwrap()["messages"].to_string();
+    let text = request.matches("Speak of nothing but guides.").count();
+    assert_eq!(text, 1, "{request}");
+}

@@ -180,6 +180,10 @@ impl Agent {
             Ok(summary) => summary.clone(),
             Err(_) => return self.stays(scope, n_messages, prepared).await,
         };
+        // A skill that is still active goes on: the model needs its text, which the summary does not have.
+        let asked = prepared.asked.id.clone();
+        let leaving = slice.iter().filter(|message| message.id != asked);
+        let again = scope.texts_again(&leaving.cloned().collect::<Vec<_>>());
         let slice = Slice {
             reason: due.reason.clone(),
             messages: slice,
@@ -193,7 +197,7 @@ impl Agent {
         // In one piece on a thread of its own: it cannot be interrupted halfway.
         self.moving = Some(tokio::task::spawn_blocking(move || {
             let holder = prepared.holder.agent.clone();
-            let result = move_out(&session, &of_holder, prepared, &slice);
+            let result = move_out(&session, &of_holder, prepared, &slice, again);
             if result.is_err() {
                 note(&session, &due, due.tries + 1 >= MAX_TRIES);
             }
@@ -305,12 +309,13 @@ fn write(session: &Session, turn: u32, reason: &str, tries: u32, is_over: bool) 
     }
 }
 
-/// The turn on disk for its holder, then the summary in its place.
+/// The turn on disk for its holder, then the summary in its place, with the texts in `again` behind it.
 fn move_out(
     session: &Session,
     of_holder: &SessionSpec,
     prepared: Prepared,
     slice: &Slice,
+    again: Vec<Message>,
 ) -> Result<(), session::Error> {
     let Prepared {
         due,
@@ -326,7 +331,7 @@ fn move_out(
     let replaced = session.append(Body::Replaced {
         reason: slice.reason.clone(),
         removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
-        messages: vec![asked, stays],
+        messages: [asked, stays].into_iter().chain(again).collect(),
         holder: Some(holder),
     });
     // A second copy of the turn that nobody can ask for would only fill the disk further.
