@@ -16,6 +16,7 @@ use rind::point::payload::ProposedCall;
 use rind::provider::replay::{Format, replay};
 use rind::secret::{Scanner, check_outgoing};
 use rind::session::{Error as SessionError, SessionSpec, SessionStore};
+use rind::skill::{self, Invocation, SkillFile, WriteError};
 use rind::text::is_deceptive;
 use rind::tool::schema;
 
@@ -33,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     ("outcome", outcome),
     ("secret", secret),
     ("session", session),
+    ("skill", skill),
     ("sse", sse),
 ];
 
@@ -144,6 +146,46 @@ pub fn secret(data: &[u8]) {
         return;
     };
     assert_eq!(scanner.scan(&masked.text), Vec::new(), "{text:?}");
+}
+
+/// A skill is read or refused with a finding that has a place, faults take rights and give none, and written in either format it
+/// means the same. After a NUL there is `SKILL.json`.
+pub fn skill(data: &[u8]) {
+    let mut files = data.splitn(2, |byte| *byte == 0);
+    let file = SkillFile {
+        folder: "folder",
+        dir: Path::new("folder"),
+        real_dir: Path::new("folder"),
+        held: None,
+        file: Path::new("folder/SKILL.md"),
+        is_flat: false,
+        source: &skill::Source::User,
+        trust: Trust::User,
+        bytes: files.next().unwrap_or_default(),
+        side: files.next(),
+    };
+    let found = match file.parse() {
+        Ok(skill) => {
+            if skill.is_restricted {
+                assert_ne!(skill.invocation, Invocation::Auto);
+                assert!(skill.spares.is_empty(), "{:?}", skill.spares);
+            }
+            skill.diagnostics
+        }
+        Err(unusable) => {
+            assert!(!unusable.diagnostics.is_empty());
+            unusable.diagnostics
+        }
+    };
+    for finding in found {
+        assert!(finding.line > 0 && finding.column > 0, "{finding}");
+        assert!(!finding.text.is_empty(), "{finding:?}");
+    }
+    let differs = |error: &WriteError| matches!(error, WriteError::Differs(_));
+    let v1 = skill::to_v1(&file).err().filter(differs);
+    let open = skill::to_open(&file).err().filter(differs);
+    let text = String::from_utf8_lossy(data);
+    assert!(v1.is_none() && open.is_none(), "{v1:?} {open:?} {text:?}");
 }
 
 /// The session with the plugin of `outcome.wat`, and a runtime to call it in.

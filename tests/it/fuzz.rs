@@ -125,6 +125,11 @@ fn any_session_file_is_read_or_refused_and_opens_again_as_it_opened() {
 }
 
 #[test]
+fn any_skill_is_read_or_refused_and_means_the_same_when_it_is_written() {
+    run_named("skill", 2000);
+}
+
+#[test]
 fn any_host_pattern_is_refused_or_written_out_as_it_reads() {
     run_named("host_pattern", 4000);
 }

@@ -272,7 +272,7 @@ impl TurnScope {
     /// Names of the tools that the active skills leave, in the order of the registry.
     pub(super) fn tool_names(&self) -> Vec<String> {
         let specs = self.tools().specs().into_iter();
-        let left = specs.filter(|spec| self.leaves(spec));
+        let left = specs.filter(|spec| self.permits_tool(spec));
         left.map(|spec| spec.name.clone()).collect()
     }
 

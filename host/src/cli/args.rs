@@ -16,7 +16,7 @@ use crate::grant::decide::GrantFlag;
 #[derive(Debug, Parser)]
 #[command(name = "rind", version, after_help = super::exit_code::HELP)]
 pub(super) struct Args {
-    /// Without one at a terminal: `rind chat`
+    /// Without one: `rind chat`, also with its options (`rind -c`) or a first prompt (`rind "fix the test"`)
     #[command(subcommand)]
     pub(super) command: Option<Command>,
 }

@@ -52,6 +52,7 @@ mod terminal;
 mod tools;
 mod worker;
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -97,7 +98,8 @@ fn run_program() -> ExitCode {
     }
     confine::hide_process();
     completion::answer_shell();
-    let args = match Args::try_parse() {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let args = match Args::try_parse_from(with_command(words)) {
         Ok(args) => args,
         Err(said) => return help_or_error(&said),
     };
@@ -123,6 +125,21 @@ fn run_program() -> ExitCode {
     // A thread that waits for a line of input would hold the exit up for ever.
     runtime.shutdown_timeout(SHUTDOWN);
     exit.into()
+}
+
+/// Puts `chat` before options of a chat and before a first prompt: `rind -c`, `rind "fix the test"`. A single word is a command,
+/// since a misspelt one is not to be sent to a model.
+fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
+    const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
+    let first = words.get(1).map(|word| word.to_string_lossy());
+    let is_chat = first.is_some_and(|first| match first.starts_with('-') {
+        true => !OWN.contains(&&*first),
+        false => first.contains(char::is_whitespace),
+    });
+    if is_chat {
+        words.insert(1, "chat".into());
+    }
+    words
 }
 
 /// A chat, for somebody at a terminal who named no command.

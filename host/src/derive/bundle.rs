@@ -223,7 +223,7 @@ mod tests {
         let mut more = bundle.clone();
         more.0.insert("scripts/x.sh".to_owned(), String::new());
         assert!(!more.stamp().unwrap().is_whole);
-        let mut less = bundle.clone();
+        let mut less = bundle;
         less.0.remove("references/a.md");
         assert!(!less.stamp().unwrap().is_whole);
     }

@@ -151,11 +151,7 @@ impl Writer {
                 let text = code(name, MAX_CODE_BYTES);
                 self.out.push_str(&text);
             }
-            Event::InlineHtml(html) => {
-                if !is_html(&html) {
-                    self.text(&html);
-                }
-            }
+            Event::InlineHtml(html) if !is_html(&html) => self.text(&html),
             Event::SoftBreak | Event::HardBreak => match self.is_in_heading {
                 true => self.out.push(' '),
                 false => self.new_line(),

@@ -132,7 +132,7 @@ pub(crate) fn draft(package: PluginPackage<'_>) -> Draft {
     }
 }
 
-fn sorted<'a, T>(all: &'a [T], name: impl Fn(&T) -> &String) -> Vec<&'a T> {
+fn sorted<T>(all: &[T], name: impl Fn(&T) -> &String) -> Vec<&T> {
     let mut all: Vec<&T> = all.iter().collect();
     all.sort_by(|a, b| name(a).cmp(name(b)));
     all

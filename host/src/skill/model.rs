@@ -18,12 +18,8 @@ use crate::grant::{SideEffect, Trust};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// Carried by the program, or in the system's share folder.
-    Managed,
-    /// Folder `skills` beside the user's settings.
+    /// Folder `skills` beside the user's settings. Installed skills lie there too.
     User,
-    /// Installed package in the user's data folder.
-    Package,
     /// Folder `.claude/skills` in the user's home.
     ClaudeUser,
     /// Folder `.agents/skills` in the user's home.
@@ -45,8 +41,6 @@ impl Source {
     #[must_use]
     pub fn trust(&self, of_plugin: Trust) -> Trust {
         match self {
-            Self::Managed => Trust::Managed,
-            Self::Package => Trust::Package,
             Self::User | Self::ClaudeUser | Self::AgentsUser => Trust::User,
             Self::Project | Self::ClaudeProject | Self::AgentsProject => Trust::Project,
             Self::Plugin(_) => of_plugin,
@@ -67,9 +61,7 @@ impl Source {
 impl std::fmt::Display for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Managed => "managed",
             Self::User => "user",
-            Self::Package => "package",
             Self::ClaudeUser => "user (.claude)",
             Self::AgentsUser => "user (.agents)",
             Self::Project => "project",

@@ -14,7 +14,9 @@ pub fn key(name: &str) -> String {
         .chars()
         .filter(|c| !is_deceptive(*c))
         .collect();
-    let lower: String = seen.trim().chars().flat_map(char::to_lowercase).collect();
+    // Upper case first: `ß` and `SS`, `ς` and `σ` are one letter in two cases, and lower case alone would keep them apart.
+    let upper = seen.trim().chars().flat_map(char::to_uppercase);
+    let lower: String = upper.flat_map(char::to_lowercase).collect();
     // Lower case letters may compose in other ways than the upper case ones that they came from.
     nfkc.normalize(&lower).into_owned()
 }
@@ -33,10 +35,15 @@ mod tests {
             ("e\u{301}tude", "\u{e9}tude"),
             ("ﬁx", "fix"),
             ("git:Commit", "git:commit"),
+            ("stra\u{df}e", "STRASSE"),
+            (
+                "\u{3bb}\u{3cc}\u{3b3}\u{3bf}\u{3c2}",
+                "\u{39b}\u{38c}\u{393}\u{39f}\u{3a3}",
+            ),
         ];
         for (name, expected) in table {
-            assert_eq!(key(name), expected, "{name:?}");
-            assert_eq!(key(&key(name)), expected);
+            assert_eq!(key(name), key(expected), "{name:?}");
+            assert_eq!(key(&key(name)), key(name), "{name:?}");
         }
     }
 }

@@ -120,6 +120,8 @@ async fn a_skill_of_the_main_agent_holds_in_a_subagent_that_runs_already() {
     let mut running = setup.build();
     running.turn("look at the work").await;
     assert!(!running.folder.path().join("w/touched").exists());
+    let answer = running.provider.bodies()[4]["messages"].to_string();
+    assert!(answer.contains("refused by skill look"), "{answer}");
     assert_eq!(
         told(&running),
         [

@@ -69,7 +69,7 @@ async fn a_model_of_somebody_else_or_that_is_not_there_leaves_the_sessions_with_
     for (skill, expected) in [
         (of(Trust::Project, Source::Project, "big"), Some(stays)),
         (of(Trust::Local, Source::Local, "big"), Some(stays)),
-        (of(Trust::Package, Source::Package, "big"), Some(stays)),
+        (of(Trust::Package, Source::User, "big"), Some(stays)),
         (of(Trust::User, plugin(), "big"), Some(stays)),
         (of(Trust::Managed, plugin(), "big"), Some(stays)),
         (

@@ -17,7 +17,9 @@ impl TurnScope {
     /// Returns what to tell the model of skills about a file that it read or changed, by its path from the workspace.
     pub(in crate::agent) fn skills_about(&self, path: &str) -> Option<String> {
         let tools = self.tools();
-        let reads_skills = tools.get(TOOL).is_some_and(|tool| self.leaves(&tool.spec));
+        let reads_skills = tools
+            .get(TOOL)
+            .is_some_and(|tool| self.permits_tool(&tool.spec));
         let mut about = self.spec.skills.about(path).peekable();
         if !reads_skills || about.peek().is_none() {
             return None;

@@ -112,7 +112,7 @@ impl ActiveSkill {
     }
 
     /// Whether it lets this tool be called.
-    pub(super) fn leaves(&self, spec: &ToolSpec) -> bool {
+    pub(super) fn permits_tool(&self, spec: &ToolSpec) -> bool {
         self.forbids(spec).is_none()
     }
 
@@ -274,7 +274,7 @@ impl TurnScope {
     }
 
     /// Whether the skills leave this tool.
-    pub(in crate::agent) fn leaves(&self, spec: &ToolSpec) -> bool {
+    pub(in crate::agent) fn permits_tool(&self, spec: &ToolSpec) -> bool {
         let active = self.active_skills();
         active.iter().all(|skill| skill.forbids(spec).is_none()) && self.withheld(spec).is_none()
     }

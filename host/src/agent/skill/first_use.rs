@@ -31,7 +31,7 @@ impl Gate<'_> {
             let text = format!(
                 "dry run: the skill {} is read; it {}",
                 skill.id,
-                says(skill)
+                declared(skill)
             );
             self.spec.events.emit(Event::notice(Level::Info, text));
             return Ok(());
@@ -147,12 +147,12 @@ fn arguments(skill: &Skill) -> Value {
         "source": skill.trust,
         "file": skill.file,
         "description": crate::text::clean(&skill.description, 300),
-        "it": says(skill),
+        "it": declared(skill),
     })
 }
 
 /// Declared side effects of a skill, in words.
-fn says(skill: &Skill) -> String {
+fn declared(skill: &Skill) -> String {
     let words: Vec<&str> = skill
         .side_effects
         .iter()

@@ -108,7 +108,7 @@ impl SkillMemory {
 
 impl AgentSpec {
     /// Whether the folder of a skill may be read: it is not around a folder of the host's own, where secrets and sessions are.
-    pub(super) fn opens(&self, folder: &Path) -> bool {
+    pub(super) fn may_read(&self, folder: &Path) -> bool {
         let mut own = self.own_folders.iter();
         !own.any(|own| real(own).starts_with(folder))
     }
@@ -121,7 +121,8 @@ impl AgentSpec {
         let is_outside = !skill.dir.starts_with(&self.workspace)
             && !skill.dir.starts_with(&workspace)
             && !folder.starts_with(&workspace);
-        let is_readable = !skill.is_flat && is_outside && skill.is_in_place() && self.opens(folder);
+        let is_readable =
+            !skill.is_flat && is_outside && skill.is_in_place() && self.may_read(folder);
         is_readable.then(|| folder.clone())
     }
 }

@@ -301,7 +301,7 @@ impl TurnScope {
                 .session
                 .messages()
                 .iter()
-                .any(|message| shows(message, &ready.text))
+                .any(|message| holds_text(message, &ready.text))
     }
 
     /// Returns the tools of the main agent.
@@ -323,7 +323,7 @@ impl TurnScope {
             let is_for_it = || {
                 active::decides_on(skill, plugin)
                     && self.withheld(spec).is_some()
-                    && above.iter().all(|skill| skill.leaves(spec))
+                    && above.iter().all(|skill| skill.permits_tool(spec))
             };
             active.contains(&spec.name) || is_for_it()
         });
@@ -358,7 +358,7 @@ impl TurnScope {
             .iter()
             .map(|skill| &skill.text)
             .filter(|text| !text.is_empty());
-        message.role == Role::User && texts.any(|text| shows(message, text))
+        message.role == Role::User && texts.any(|text| holds_text(message, text))
     }
 
     /// Messages that give the model the texts of active skills again which are in `removed`: the newest first come in, each cut, all
@@ -368,11 +368,13 @@ impl TurnScope {
         let mut again = Vec::new();
         for skill in self.skills.all().iter().rev() {
             let was_shown = || match skill.is_of_earlier_run() {
-                false => removed.iter().any(|message| shows(message, &skill.text)),
+                false => removed
+                    .iter()
+                    .any(|message| holds_text(message, &skill.text)),
                 // Its arguments are not known any more, so neither is the mark of its text.
                 true => removed
                     .iter()
-                    .any(|message| shows_skill(message, &skill.id)),
+                    .any(|message| holds_text_of(message, &skill.id)),
             };
             if skill.text.is_empty() || room == 0 || !was_shown() {
                 continue;
@@ -406,12 +408,12 @@ const ONE_AGAIN_BYTES: usize = 20_000;
 const AGAIN_BYTES: usize = 100_000;
 
 /// Whether a message holds the text of a skill, or the beginning of one that was given in pages.
-fn shows(message: &Message, text: &str) -> bool {
+fn holds_text(message: &Message, text: &str) -> bool {
     holds(message, |part| part.contains(head(text)))
 }
 
 /// Whether a message holds a text of the skill, whatever arguments stand in it.
-fn shows_skill(message: &Message, id: &str) -> bool {
+fn holds_text_of(message: &Message, id: &str) -> bool {
     let name = format!(" name=\"{id}\" source=");
     holds(message, |part| {
         part.contains("<skill-") && part.contains(&name)

@@ -136,7 +136,7 @@ fn files(skill: &Skill) -> String {
         return String::new();
     }
     names.sort();
-    names.iter_mut().for_each(|name| quote(name));
+    names.iter_mut().for_each(quote);
     let n_more = names.len().saturating_sub(MAX_LISTED);
     let more = match (n_more, n_seen >= MAX_SEEN) {
         (0, false) => String::new(),

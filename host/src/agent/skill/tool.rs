@@ -86,7 +86,7 @@ async fn answer(
     let offset = asked.offset.unwrap_or(1).max(1);
     if let Some(file) = &asked.file {
         let skill = scope.used_skill(&asked.skill)?;
-        if !scope.spec.opens(&skill.real_dir) {
+        if !scope.spec.may_read(&skill.real_dir) {
             return Err(format!(
                 "the folder of the skill {} holds folders of rind's own, so none of its files is read; it belongs into a folder of its own",
                 skill.id

@@ -1,8 +1,9 @@
-//! Writing in an editor of the person's own.
+//! Times when somebody else has the terminal: an editor of the person's own, or the shell while the chat is stopped.
 
 use std::io::Write;
 
 use anyhow::Context;
+use rustix::process::{Signal, kill_current_process_group};
 use tokio::time::Instant;
 
 use super::super::render::{prose, warning};
@@ -23,6 +24,21 @@ impl Live {
             Err(error) => self.view.say(warning(&prose(&format!("{error:#}")))),
         }
         // What was typed there came after the key that opened it.
+        self.last_key = Instant::now();
+    }
+
+    /// Stops the program, and with it a running turn, until the shell continues it. What is being written stays.
+    pub(super) fn suspend(&mut self) {
+        let stopped = self.screen.end(&[]).and_then(|()| {
+            self.tty.leave();
+            // The group, as the terminal would have done it. One that no shell looks after is not stopped by this.
+            tokio::task::block_in_place(|| kill_current_process_group(Signal::TSTP))?;
+            self.tty.enter()
+        });
+        if let Err(error) = stopped {
+            self.view.say(warning(&format!("cannot stop: {error}")));
+        }
+        self.screen.forget();
         self.last_key = Instant::now();
     }
 

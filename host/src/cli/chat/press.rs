@@ -59,6 +59,7 @@ impl Live {
             (Code::Char('o'), true, ..) => self.view.open_last(),
             (Code::Char('g'), true, ..) => self.open_editor(),
             (Code::Char('l'), true, ..) => self.screen.forget(),
+            (Code::Char('z'), true, ..) => self.suspend(),
             (Code::Esc, ..) => {
                 self.stop_turn();
             }

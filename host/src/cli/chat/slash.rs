@@ -17,6 +17,7 @@ Keys of the chat:
   Ctrl-C       ends the turn, twice quits; so does Ctrl-D on an empty line
   Ctrl-O       shows the last tool call whole
   Ctrl-G       opens the text in $VISUAL or $EDITOR
+  Ctrl-Z       stops the chat until the shell continues it (`fg`)
   Shift-Enter  begins a line; so do Alt-Enter and Ctrl-J
   @            names a file; !COMMAND runs a command and tells the model with your next words, !!COMMAND does not tell it
   /permissions lists what you allowed in this session too; /permissions N takes it back";

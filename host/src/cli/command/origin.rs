@@ -52,8 +52,6 @@ impl std::fmt::Display for Origin {
             Self::Plugin(_, name) => write!(f, "plugin {name}"),
             Self::Project => f.write_str("the project's prompts"),
             Self::Skill(_, source) => match source {
-                Source::Managed => f.write_str("skills that come with rind"),
-                Source::Package => f.write_str("installed skills"),
                 Source::User | Source::ClaudeUser | Source::AgentsUser => {
                     f.write_str("your skills")
                 }

@@ -105,7 +105,7 @@ fn a_text_is_written_in_an_editor_of_ones_own() {
     };
     terminal
         .sees("scripted")
-        .keys("words\u{7}")
+        .keys("wor\u{1a}ds\u{7}")
         .sees("› edited words");
     terminal
         .keys("\r")

@@ -5,6 +5,7 @@ mod attach;
 mod interrupt;
 mod line;
 mod screen;
+mod sessions;
 mod skill;
 mod steer;
 

@@ -206,13 +206,11 @@ fn offered(set: &PluginSet) -> anyhow::Result<&Loaded> {
     if let Some(plugin) = set.plugins.first() {
         return Ok(plugin);
     }
-    for left in &set.left_out {
-        match &left.why {
-            Why::Held(plugin) | Why::Failed(Error::Denied { plugin, .. }) => return Ok(plugin),
-            why => bail!("it cannot be loaded: {why}"),
-        }
+    match set.left_out.first().map(|left| &left.why) {
+        Some(Why::Held(plugin) | Why::Failed(Error::Denied { plugin, .. })) => Ok(plugin),
+        Some(why) => bail!("it cannot be loaded: {why}"),
+        None => bail!("no plugin was found in it"),
     }
-    bail!("no plugin was found in it")
 }
 
 async fn of_component(path: &Path) -> anyhow::Result<Draft> {

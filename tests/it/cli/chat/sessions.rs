@@ -1,0 +1,95 @@
+//! Sessions from within the chat: going on with one, choosing one, a copy, another model.
+
+use rind_tests::cli::Rind;
+
+use super::{ECHO, SIZE, conversation};
+
+#[test]
+fn options_and_a_first_prompt_need_no_command_and_a_session_is_chosen_by_its_number() {
+    let rind = Rind::with_script(ECHO);
+    let begin = ["the first question", "--no-plugins"];
+    let Some(mut terminal) = rind.terminal(&begin, SIZE, &[]) else {
+        return;
+    };
+    terminal.sees("You said: the first question");
+    terminal.sees_no("Enter steers").keys("/quit\r");
+    assert_eq!(terminal.ends(), Some(0));
+
+    // What is no number of a session is asked again.
+    let mut terminal = rind.terminal(&["-r", "--no-plugins"], SIZE, &[]).unwrap();
+    terminal.sees("which session").sees("the first question");
+    terminal.keys("7\r").sees("[1-1]").keys("1\r");
+    terminal.sees("You said: the first question");
+    terminal.keys("the second\r").sees("You said: the second");
+    terminal.sees_no("Enter steers").keys("/quit\r");
+    assert_eq!(terminal.ends(), Some(0));
+    let said = conversation(&rind);
+    assert_eq!(said.len(), 4, "{said:?}");
+    assert_eq!(said[2], "user: the second");
+
+    let mut terminal = rind.terminal(&["-r", "--no-plugins"], SIZE, &[]).unwrap();
+    terminal.sees("which session").keys("q\r");
+    assert_eq!(terminal.ends(), Some(0));
+    assert_eq!(conversation(&rind).len(), 4);
+}
+
+#[test]
+fn a_word_that_is_no_command_is_refused_and_sent_to_no_model() {
+    let rind = Rind::with_script(ECHO);
+    let ran = rind.run(&["plugni", "list"]).exits(2);
+    assert!(ran.stderr.contains("plugni"), "{}", ran.stderr);
+    assert!(!rind.home().join("data/sessions").exists());
+}
+
+#[test]
+fn a_copy_goes_its_own_way_and_the_first_session_stays_as_it_was() {
+    let rind = Rind::with_script(ECHO);
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
+        return;
+    };
+    terminal.sees("scripted").keys("one\r");
+    terminal.sees("You said: one").sees_no("Enter steers");
+    let before = std::fs::read_dir(rind.home().join("data/sessions")).unwrap();
+    let before: Vec<_> = before.map(|entry| entry.unwrap().path()).collect();
+    let kept = std::fs::read(before[0].join("session.jsonl")).unwrap();
+    terminal.keys("/fork\r").sees("this is a copy of session");
+    terminal.keys("two\r").sees("You said: two");
+    terminal.sees_no("Enter steers").keys("/quit\r");
+    assert_eq!(terminal.ends(), Some(0));
+
+    let sessions = std::fs::read_dir(rind.home().join("data/sessions")).unwrap();
+    let sessions: Vec<_> = sessions.map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(sessions.len(), 2, "{sessions:?}");
+    for session in sessions {
+        let text = std::fs::read_to_string(session.join("session.jsonl")).unwrap();
+        let is_first = session == before[0];
+        assert_eq!(text.contains("You said: two"), !is_first, "{text}");
+        assert!(text.contains("You said: one"), "{text}");
+        if is_first {
+            assert!(text.as_bytes().starts_with(&kept), "{text}");
+        }
+    }
+}
+
+#[test]
+fn another_model_answers_from_the_next_turn_on() {
+    let rind = Rind::with_script(ECHO);
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
+        return;
+    };
+    terminal.sees("scripted").keys("/model\r");
+    terminal.sees("(scripted)").keys("/model other-one\r");
+    terminal.sees("model from the next turn on: other-one");
+    terminal.keys("hello\r").sees("You said: hello");
+    terminal.sees_no("Enter steers").keys("/quit\r");
+    assert_eq!(terminal.ends(), Some(0));
+    let models: Vec<String> = rind
+        .entries("step")
+        .iter()
+        .map(|entry| entry["model"].to_string())
+        .collect();
+    assert!(
+        !models.is_empty() && models.iter().all(|model| model.contains("other-one")),
+        "{models:?}"
+    );
+}
