@@ -49,7 +49,7 @@ impl From<StopReason> for ExitStatus {
 }
 
 pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
-    use session::Error::{Ambiguous, Elsewhere, Unknown};
+    use session::Error::{Ambiguous, Elsewhere, NoneYet, Unknown};
     let is_usage = |cause: &(dyn Error + 'static)| {
         cause.is::<config::Error>()
             || cause.is::<PolicyError>()
@@ -58,7 +58,7 @@ pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
             || cause.is::<provider::Error>()
             || matches!(
                 cause.downcast_ref(),
-                Some(Unknown { .. } | Ambiguous { .. } | Elsewhere { .. })
+                Some(Unknown { .. } | NoneYet { .. } | Ambiguous { .. } | Elsewhere { .. })
             )
     };
     let is_refused = |cause: &(dyn Error + 'static)| {

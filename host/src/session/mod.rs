@@ -96,6 +96,12 @@ pub enum Error {
         /// Number of the turn.
         turn: u32,
     },
+    /// There is no session at all.
+    #[error("there is no session in {} yet; the first turn begins one", root.display())]
+    NoneYet {
+        /// Folder that the sessions are in.
+        root: PathBuf,
+    },
     /// No session has this id.
     #[error("there is no session `{wanted}` in {}", root.display())]
     Unknown {

@@ -164,7 +164,9 @@ impl SessionStore {
                 last: row.id,
                 elsewhere: row.workspace,
             }),
-            None => Err(self.unknown(wanted)),
+            None => Err(Error::NoneYet {
+                root: self.root.clone(),
+            }),
         }
     }
 

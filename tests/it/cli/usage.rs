@@ -169,7 +169,7 @@ fn a_session_that_is_not_there_is_named() {
     assert_snapshot!(rind.run(&["run", "hello", "--resume", "last"]).screen(), @r"
     exit 2
     ---- stderr
-    error: there is no session `last` in [RIND_HOME]/data/sessions
+    error: there is no session in [RIND_HOME]/data/sessions yet; the first turn begins one
     ");
 }
 

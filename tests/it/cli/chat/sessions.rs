@@ -6,8 +6,10 @@ use super::{ECHO, SIZE, conversation};
 
 #[test]
 fn options_and_a_first_prompt_need_no_command_and_a_session_is_chosen_by_its_number() {
-    let rind = Rind::with_script(ECHO);
-    let begin = ["the first question", "--no-plugins"];
+    let rind = Rind::default();
+    rind.file("script.toml", ECHO);
+    let begin = ["the first question", "--no-plugins", "--script", "script.toml"];
+    let choose = ["-r", "--no-plugins", "--script", "script.toml"];
     let Some(mut terminal) = rind.terminal(&begin, SIZE, &[]) else {
         return;
     };
@@ -16,7 +18,7 @@ fn options_and_a_first_prompt_need_no_command_and_a_session_is_chosen_by_its_num
     assert_eq!(terminal.ends(), Some(0));
 
     // What is no number of a session is asked again.
-    let mut terminal = rind.terminal(&["-r", "--no-plugins"], SIZE, &[]).unwrap();
+    let mut terminal = rind.terminal(&choose, SIZE, &[]).unwrap();
     terminal.sees("which session").sees("the first question");
     terminal.keys("7\r").sees("[1-1]").keys("1\r");
     terminal.sees("You said: the first question");
@@ -27,7 +29,7 @@ fn options_and_a_first_prompt_need_no_command_and_a_session_is_chosen_by_its_num
     assert_eq!(said.len(), 4, "{said:?}");
     assert_eq!(said[2], "user: the second");
 
-    let mut terminal = rind.terminal(&["-r", "--no-plugins"], SIZE, &[]).unwrap();
+    let mut terminal = rind.terminal(&choose, SIZE, &[]).unwrap();
     terminal.sees("which session").keys("q\r");
     assert_eq!(terminal.ends(), Some(0));
     assert_eq!(conversation(&rind).len(), 4);
@@ -53,6 +55,8 @@ fn a_copy_goes_its_own_way_and_the_first_session_stays_as_it_was() {
     let before: Vec<_> = before.map(|entry| entry.unwrap().path()).collect();
     let kept = std::fs::read(before[0].join("session.jsonl")).unwrap();
     terminal.keys("/fork\r").sees("this is a copy of session");
+    let begun = |screen: &str| screen.matches("/help lists").count() == 2;
+    terminal.until("the chat of the copy", begun);
     terminal.keys("two\r").sees("You said: two");
     terminal.sees_no("Enter steers").keys("/quit\r");
     assert_eq!(terminal.ends(), Some(0));
