@@ -8,7 +8,12 @@ use super::{ECHO, SIZE, conversation};
 fn options_and_a_first_prompt_need_no_command_and_a_session_is_chosen_by_its_number() {
     let rind = Rind::default();
     rind.file("script.toml", ECHO);
-    let begin = ["the first question", "--no-plugins", "--script", "script.toml"];
+    let begin = [
+        "the first question",
+        "--no-plugins",
+        "--script",
+        "script.toml",
+    ];
     let choose = ["-r", "--no-plugins", "--script", "script.toml"];
     let Some(mut terminal) = rind.terminal(&begin, SIZE, &[]) else {
         return;
