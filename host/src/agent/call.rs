@@ -255,8 +255,9 @@ impl TurnScope {
             }
             policy::ToolVerdict::Ask => {}
         }
-        let mut question =
-            Question::new(&entry.spec, &call.arguments, subject, &asked).may(&entry.may);
+        let now = entry.tool.target(&call.arguments).await;
+        let question = Question::new(&entry.spec, &call.arguments, subject, &asked);
+        let mut question = question.may(&entry.may).now(now);
         if let Some(plugin) = by.plugin {
             question = question.made_by(plugin);
         }

@@ -86,6 +86,18 @@ impl Question {
         self
     }
 
+    /// The same question with what is there [now](super::Tool::target), which stands behind the name of the file.
+    #[must_use]
+    pub fn now(mut self, target: Option<String>) -> Self {
+        let shown = target.map(|text| ShownLine {
+            mark: "now: ",
+            text: one_line(&text),
+        });
+        let at = self.arguments.len().min(1);
+        self.arguments.splice(at..at, shown);
+        self
+    }
+
     /// The same question about a call that a plugin makes. Whoever said always to the model did not say so to the plugin.
     #[must_use]
     pub fn made_by(mut self, plugin: &str) -> Self {

@@ -125,6 +125,13 @@ pub trait Tool: Send + Sync {
         Box::pin(std::future::ready(Subject::Any))
     }
 
+    /// Returns a line on what is there now where a call with these arguments would act, for approval questions: the place in a
+    /// file, or what is replaced. `None` where there is nothing to say. It was looked up before the person answered, so nothing
+    /// may rely on it.
+    fn target<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
     /// Runs the tool with arguments that fit its schema, after every check, hook, policy and approval. What the model
     /// should know of a failure is an output with `is_error`; there is no other kind of error.
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput>;

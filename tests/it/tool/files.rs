@@ -226,6 +226,42 @@ async fn an_edit_must_match_once_and_keeps_everything_else() {
 }
 
 #[tokio::test]
+async fn a_question_says_what_a_call_would_meet() {
+    let fixture = Fixture::new();
+    fixture.put("a.txt", "one\ntwo\nthreé\ntwo\n");
+    fixture.put("bytes", [0xff, b'\n', b'x']);
+    let edit = |old: &str, all: bool| {
+        let arguments =
+            json!({"path": "a.txt", "old_text": old, "new_text": "x", "replace_all": all});
+        ("edit_file", arguments)
+    };
+    let write = |path: &str| ("write_file", json!({"path": path, "content": "x"}));
+    for ((tool, arguments), expected) in [
+        (edit("threé", false), "line 3"),
+        (edit("two\nthreé\n", false), "lines 2 to 3"),
+        (edit("two", true), "2 places"),
+        (
+            edit("two", false),
+            "nothing will change: old_text is in it 2 times",
+        ),
+        (
+            edit("four", false),
+            "nothing will change: old_text is not in it",
+        ),
+        (write("a.txt"), "replaces 19 bytes, 4 lines"),
+        (write("bytes"), "replaces 3 bytes, 2 lines"),
+        (write("b.txt"), "a file that is not there yet"),
+        (write("../outside/secret.txt"), ""),
+        (("read_file", json!({"path": "a.txt"})), ""),
+    ] {
+        let entry = fixture.tools.get(tool).unwrap();
+        let said = entry.tool.target(&arguments).await.unwrap_or_default();
+        assert!(said.starts_with(expected), "{arguments}: {said}");
+        assert_eq!(said.is_empty(), expected.is_empty(), "{arguments}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn ignored_files_are_neither_listed_nor_searched() {
     let fixture = Fixture::new();
     fixture.put(".gitignore", "target/\n*.log\n!keep.log\n");

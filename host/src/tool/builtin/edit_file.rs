@@ -46,7 +46,31 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
         Subject::File,
         workspace,
         edit,
+        target,
     )
+}
+
+/// The lines of the text that is replaced, or the reason why nothing will be.
+fn target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, WorkspaceError> {
+    let content = workspace.read(&asked.path, CAP_BYTES)?;
+    let content = String::from_utf8_lossy(&content);
+    Ok(Some(match replaced(&content, asked) {
+        Err(why) => format!("nothing will change: {why}"),
+        Ok(change) if change.n_places > 1 => count(change.n_places, "place"),
+        Ok(change) => {
+            // In bytes: the last one may be within a character.
+            let breaks = |offset: usize| {
+                let before = content.bytes().take(offset);
+                before.filter(|byte| *byte == b'\n').count()
+            };
+            let at = |offset: usize| breaks(offset) + 1;
+            let (first, last) = (at(change.at), at(change.end.saturating_sub(1)));
+            match first == last {
+                true => format!("line {first}"),
+                false => format!("lines {first} to {last}"),
+            }
+        }
+    }))
 }
 
 fn edit(
@@ -73,6 +97,9 @@ fn edit(
 }
 
 struct Change {
+    /// First byte that is replaced, and the one behind the last.
+    at: usize,
+    end: usize,
     content: String,
     n_places: usize,
     snippet: String,
@@ -99,6 +126,8 @@ fn replaced(content: &str, asked: &Arguments) -> Result<Change, String> {
     }?;
     let at = content.find(&*old).unwrap_or(0);
     Ok(Change {
+        at,
+        end: at + old.len(),
         content: content.replace(&*old, &new),
         n_places,
         snippet: snippet(content, at, &old, &new),

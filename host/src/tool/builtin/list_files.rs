@@ -11,7 +11,7 @@ use super::super::subject::Subject;
 use super::super::walk::{EntryKind, FileGlob, MAX_DEPTH, WalkEnd, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::file_tool;
+use super::{file_tool, no_target};
 use crate::message::EffectClass;
 
 /// Most entries of one answer.
@@ -41,6 +41,7 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
         Subject::Tree,
         workspace,
         list,
+        no_target,
     )
 }
 

@@ -113,8 +113,14 @@ where
 /// Longest time that a tool looks through the workspace.
 const MAX_LOOK: Duration = Duration::from_secs(30);
 
+/// Longest time that a question waits for a look at the file that it is about.
+const MAX_TARGET: Duration = Duration::from_secs(1);
+
 /// Work of a tool on files of the workspace. It may block.
 type FileWork<A> = fn(&Workspace, &CancellationToken, &A) -> Result<ToolOutput, WorkspaceError>;
+
+/// Target of a call: what is there now where it would act. It may block.
+type FileTarget<A> = fn(&Workspace, &A) -> Result<Option<String>, WorkspaceError>;
 
 /// A tool that works on files of the workspace, with arguments `A`.
 struct FileTool<A> {
@@ -122,6 +128,7 @@ struct FileTool<A> {
     subject: fn(WorkspacePath) -> Subject,
     workspace: Arc<Workspace>,
     work: FileWork<A>,
+    target: FileTarget<A>,
 }
 
 fn file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
@@ -131,13 +138,20 @@ fn file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
     subject: fn(WorkspacePath) -> Subject,
     workspace: &Arc<Workspace>,
     work: FileWork<A>,
+    target: FileTarget<A>,
 ) -> SharedTool {
     Arc::new(FileTool {
         spec: spec_of::<A>(name, description, effect_class),
         subject,
         workspace: workspace.clone(),
         work,
+        target,
     })
+}
+
+/// The target of calls that change nothing.
+fn no_target<A>(_: &Workspace, _: &A) -> Result<Option<String>, WorkspaceError> {
+    Ok(None)
 }
 
 impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
@@ -151,6 +165,20 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
         place
             .map(|place| (self.subject)(place.unwrap_or(WorkspacePath::Unknown)))
             .boxed()
+    }
+
+    fn target<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
+        let (target, asked) = (self.target, A::deserialize(arguments));
+        async move {
+            let asked = asked.ok()?;
+            let look =
+                move |workspace: &Workspace, _: &CancellationToken| target(workspace, &asked);
+            let never = CancellationToken::new();
+            // What cannot be looked at is told by the call itself.
+            let found = self.workspace.looking(&never, MAX_TARGET, look).await;
+            found.ok().flatten()
+        }
+        .boxed()
     }
 
     /// Work that only reads is abandoned when it takes too long or is cancelled.

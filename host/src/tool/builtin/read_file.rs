@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::subject::Subject;
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::{MAX_LOOK, file_tool};
+use super::{MAX_LOOK, file_tool, no_target};
 use crate::message::blob::{MAX_IMAGE_BYTES, image};
 use crate::message::{Blob, EffectClass};
 
@@ -47,6 +47,7 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
         Subject::File,
         workspace,
         read,
+        no_target,
     )
 }
 

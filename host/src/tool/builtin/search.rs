@@ -19,7 +19,7 @@ use super::super::subject::Subject;
 use super::super::walk::{EntryKind, FileGlob, MAX_DEPTH, WalkEnd, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::{count, file_tool};
+use super::{count, file_tool, no_target};
 use crate::beneath::open_regular;
 use crate::message::EffectClass;
 use crate::text::clean;
@@ -82,6 +82,7 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
         Subject::Tree,
         workspace,
         search,
+        no_target,
     )
 }
 

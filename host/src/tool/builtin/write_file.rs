@@ -9,8 +9,11 @@ use tokio_util::sync::CancellationToken;
 use super::super::subject::Subject;
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::file_tool;
+use super::{count, file_tool};
 use crate::message::EffectClass;
+
+/// Largest file whose lines are counted for a question.
+const CAP_BYTES: u64 = 8 << 20;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -30,7 +33,22 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
         Subject::File,
         workspace,
         write,
+        target,
     )
+}
+
+fn target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, WorkspaceError> {
+    Ok(Some(match workspace.read(&asked.path, CAP_BYTES) {
+        Ok(content) => {
+            let lines = count(
+                content.split_inclusive(|byte| *byte == b'\n').count(),
+                "line",
+            );
+            format!("replaces {} bytes, {lines}", content.len())
+        }
+        Err(WorkspaceError::Missing(_)) => "a file that is not there yet".to_owned(),
+        Err(error) => return Err(error),
+    }))
 }
 
 fn write(

@@ -28,6 +28,7 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
     assert_snapshot!(terminal.picture_from("? write_file"), @r"
     ? write_file wants to change files (write)
       file: long.txt
+      now: a file that is not there yet
       size: 470 bytes, 60 lines
       + line 0
       + line 1
@@ -38,8 +39,7 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
       + line 6
       + line 7
       + line 8
-      + line 9
-      … 50 more rows: v shows all
+      … 51 more rows: v shows all
       always covers write_file in the workspace's own folder, not in folders
       ↪  below it
       [v]iew all, [y]es, [a]lways in this session, or [n]o and why:
@@ -49,6 +49,7 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
     assert_snapshot!(terminal.picture_from("? write_file"), @r"
     ? write_file wants to change files (write)
       file: long.txt
+      now: a file that is not there yet
       size: 470 bytes, 60 lines
       + line 0
       + line 1
@@ -62,8 +63,7 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
       + line 9
       + line 10
       + line 11
-      + line 12
-      49 more rows; Enter shows the next, q returns to the question
+      50 more rows; Enter shows the next, q returns to the question
     ›
     ");
     terminal

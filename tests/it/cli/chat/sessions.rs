@@ -24,8 +24,8 @@ fn options_and_a_first_prompt_need_no_command_and_a_session_is_chosen_by_its_num
 
     // What is no number of a session is asked again.
     let mut terminal = rind.terminal(&choose, SIZE, &[]).unwrap();
-    terminal.sees("which session").sees("the first question");
-    terminal.keys("7\r").sees("[1-1]").keys("1\r");
+    terminal.sees("the first question").sees("or [q]uit");
+    terminal.keys("7\r").waits(800).keys("1\r");
     terminal.sees("You said: the first question");
     terminal.keys("the second\r").sees("You said: the second");
     terminal.sees_no("Enter steers").keys("/quit\r");
@@ -35,7 +35,7 @@ fn options_and_a_first_prompt_need_no_command_and_a_session_is_chosen_by_its_num
     assert_eq!(said[2], "user: the second");
 
     let mut terminal = rind.terminal(&choose, SIZE, &[]).unwrap();
-    terminal.sees("which session").keys("q\r");
+    terminal.sees("or [q]uit").keys("q\r");
     assert_eq!(terminal.ends(), Some(0));
     assert_eq!(conversation(&rind).len(), 4);
 }
