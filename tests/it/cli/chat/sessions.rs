@@ -25,7 +25,9 @@ fn options_and_a_first_prompt_need_no_command_and_a_session_is_chosen_by_its_num
     // What is no number of a session is asked again.
     let mut terminal = rind.terminal(&choose, SIZE, &[]).unwrap();
     terminal.sees("the first question").sees("or [q]uit");
-    terminal.keys("7\r").waits(800).keys("1\r");
+    let again = |screen: &str| screen.matches("or [q]uit").count() == 2;
+    terminal.keys("7\r").until("the question again", again);
+    terminal.keys("1\r");
     terminal.sees("You said: the first question");
     terminal.keys("the second\r").sees("You said: the second");
     terminal.sees_no("Enter steers").keys("/quit\r");
