@@ -131,6 +131,16 @@ pub enum Origin {
     Agent,
 }
 
+/// Something of a skill that the host put into a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SkillPart {
+    /// Its description, because of a file that it is about; the id of the skill.
+    Description(String),
+    /// Its text, or a page of it; the id of the skill.
+    Text(String),
+}
+
 /// One entry of the conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
@@ -146,6 +156,9 @@ pub struct Message {
     /// Author, where it differs from the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// Parts of skills that the host put into it. Its text alone never tells: files and tools may hold any text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<SkillPart>,
 }
 
 impl Message {
@@ -170,6 +183,7 @@ impl Message {
             content,
             plugin: None,
             origin: None,
+            skills: Vec::new(),
         }
     }
 
@@ -180,6 +194,12 @@ impl Message {
             origin: Some(origin),
             ..self
         }
+    }
+
+    /// The same with parts of skills in it.
+    #[must_use]
+    pub(crate) fn with_skills(self, skills: Vec<SkillPart>) -> Self {
+        Self { skills, ..self }
     }
 
     /// Whether the person wrote it.

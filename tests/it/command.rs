@@ -476,3 +476,29 @@ async fn a_line_of_status_is_one_short_line_and_an_event_when_it_changes() {
     assert!(!lines[1].contains('\n'), "{lines:?}");
     assert_eq!(lines[2], "");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_skill_that_lasts_holds_for_the_turn_that_a_command_makes() {
+    use rind::skill::{Interaction, Skills};
+    use serde_json::json;
+
+    let mut tutor = crate::skill_session::only("tutor", &["read_file"]);
+    tutor.interaction = Interaction::Conversational;
+    let replies = vec![
+        Reply::call("skill", json!({"skill": "tutor"})),
+        Reply::text("hello"),
+        Reply::call("write_file", json!({"path": "a", "content": ""})),
+        Reply::text("no"),
+    ];
+    let with_skill = |host: HostBuilder| host.file_tools().skills(Skills::new([tutor], Vec::new()));
+    let mut open = open_with("asker", replies, None, |manifest| manifest, with_skill).await;
+    open.session.turn("teach me").await.unwrap();
+    let asked = open.run("start", "{\"topic\": \"rust\"}").await.unwrap();
+    let CommandReply::Prompt(prompt) = asked else {
+        panic!("{asked:?}")
+    };
+    assert_eq!(open.session.active_skills(), ["tutor"]);
+    open.session.turn(&prompt).await.unwrap();
+    let result = last_result(&open.session);
+    assert!(result.contains("refused by skill tutor"), "{result}");
+}

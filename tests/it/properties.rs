@@ -33,6 +33,7 @@ fn message(id: String, role: Role, content: Vec<Content>) -> Message {
         content,
         plugin: None,
         origin: None,
+        skills: Vec::new(),
     }
 }
 

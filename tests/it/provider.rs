@@ -172,6 +172,7 @@ fn response(content: Vec<Content>, finish: Finish, usage: Usage, raw: &str) -> R
             content,
             plugin: None,
             origin: None,
+            skills: Vec::new(),
         },
         finish,
         usage,

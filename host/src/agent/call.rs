@@ -22,6 +22,9 @@ use crate::tool::registry::ToolEntry;
 use crate::tool::run::run_call;
 use crate::tool::subject::{Subject, WorkspacePath};
 
+/// Beginning of the refusal of a call of a tool that is not there.
+pub(crate) const NO_TOOL: &str = "there is no tool `";
+
 /// Most bytes of a plugin's call that the session keeps of its result. No message holds it, and a plugin may read much.
 const KEPT_BYTES: usize = 16 << 10;
 
@@ -167,7 +170,7 @@ impl TurnScope {
             Some(entry) if active.contains(&call.name) => entry.clone(),
             _ => {
                 let text = format!(
-                    "there is no tool `{}` in this step; the tools are: {}",
+                    "{NO_TOOL}{}` in this step; the tools are: {}",
                     call.name,
                     active.join(", ")
                 );
@@ -384,7 +387,7 @@ impl TurnScope {
             result.content.push_text(&note);
         }
         let file = file.filter(|_| by.plugin.is_none());
-        if let Some(text) = file.and_then(|path| self.skills_about(&path)) {
+        if let Some(text) = file.and_then(|path| self.skills_about(&call.id, &path)) {
             result.content.push_text(&text);
         }
         let caller = by.caller.for_call(&call.id);

@@ -60,6 +60,7 @@ impl Turn<'_> {
                 let finished_call = Arc::unwrap_or_clone(finished.value);
                 let result = Content::ToolResult(finished_call.result);
                 let message = Message::new(Role::Tool, vec![result]);
+                let message = self.scope.skill_parts.put_into(message, &call.id);
                 self.keep(&message)?;
                 // It is in the session now. There was no await since, so an interrupted turn neither loses the result nor
                 // has it twice.

@@ -135,7 +135,10 @@ impl Turn<'_> {
         let (mut known, mut inject) = (Vec::with_capacity(ran.len()), Vec::new());
         for call in ran {
             let finished = self.finish_call(call).await;
-            known.push(Arc::unwrap_or_clone(finished.value).result);
+            let result = Arc::unwrap_or_clone(finished.value).result;
+            let id = result.call_id.clone();
+            let message = Message::result(result);
+            known.push(self.scope.skill_parts.put_into(message, &id));
             inject.extend(finished.inject);
         }
         for message in session.close_calls(&known, why)? {

@@ -120,7 +120,8 @@ impl Turn<'_> {
 
     /// The message of a person, with the images that belong to it. Says so when the model will not see them.
     async fn said(&self, text: String, attached: Arc<[Attachment]>) -> Message {
-        let mut message = Message::text(Role::User, text);
+        let skills = self.scope.parts_prepared_in(&text);
+        let mut message = Message::text(Role::User, text).with_skills(skills);
         let spec = &self.agent.spec;
         if !attached.is_empty() && !spec.provider.takes_images(&spec.model) {
             let text = format!(

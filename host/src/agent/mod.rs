@@ -42,6 +42,8 @@ mod turn;
 pub use archive::{
     ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check as check_archival,
 };
+#[cfg(feature = "cases")]
+pub(crate) use call::NO_TOOL;
 pub(crate) use command::{CommandDone, stopped};
 pub use compact::CompactConfig;
 pub use config::AgentConfig;

@@ -17,7 +17,7 @@ use super::AgentSpec;
 use super::halt::Halt;
 use super::host_calls::{HostCall, HostCallCounts};
 use super::sink::AgentSink;
-use super::skill::{ActiveSkills, SkillMemory};
+use super::skill::{ActiveSkills, SkillMemory, SkillParts};
 use crate::event::Event;
 use crate::lock::lock;
 use crate::message::{Message, Usage};
@@ -76,6 +76,8 @@ pub(super) struct TurnScope {
     pub(super) approvals: Arc<SessionApprovals>,
     /// Active skills of this agent.
     pub(super) skills: Arc<ActiveSkills>,
+    /// Parts of skills in results that are not messages yet.
+    pub(super) skill_parts: SkillParts,
     pub(super) family: Family,
     pub(super) number: u32,
     /// Set when the turn is interrupted.
@@ -122,6 +124,7 @@ impl TurnScope {
             sink,
             approvals,
             skills,
+            skill_parts: SkillParts::default(),
             family,
             cancel,
             is_over: AtomicBool::new(false),

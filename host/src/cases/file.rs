@@ -1,6 +1,7 @@
 //! The format of case files: `[[case]]` tables with `given` and `expect`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -8,11 +9,19 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::event::{GivenEvent, one_or_more};
+use super::folder::TestFolder;
 use super::payload::messages;
 use super::snapshot::slug;
 use crate::message::Message;
 use crate::point::catalog;
 use crate::provider::scripted::Reply;
+
+/// Largest file of cases, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Fault of a case that could not fail.
+pub(super) const NOTHING_EXPECTED: &str =
+    "it expects nothing, and would pass whatever happens; say in `expect` what is to come of it";
 
 /// A file of cases: of a plugin, or of a skill.
 #[derive(Debug)]
@@ -141,8 +150,8 @@ fn ok() -> u16 {
     200
 }
 
-/// Expected behaviour. What is absent is not compared.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// Expected behaviour. What is absent is not compared; a turn that failed is only fine where `stop` says so.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expect {
     /// Output of the turn, or the text that the command showed.
@@ -182,7 +191,7 @@ pub struct Expect {
 }
 
 /// Expected outcome of a hook.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(
     untagged,
     deny_unknown_fields,
@@ -301,40 +310,63 @@ pub enum FileError {
     },
 }
 
+impl FileError {
+    /// Returns the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Io { path, .. } | Self::Format { path, .. } => path,
+        }
+    }
+
+    /// Returns the line of the fault; 1 where there is none.
+    #[must_use]
+    pub fn line(&self) -> usize {
+        match self {
+            Self::Io { .. } => 1,
+            Self::Format { line, .. } => *line,
+        }
+    }
+}
+
 impl<C: CaseFormat> CaseFile<C> {
     /// Reads all files `tests/*.toml` in the folder of a plugin or a skill, by name.
     ///
     /// # Errors
     /// One of them cannot be read, or is no file of cases.
     pub fn all(folder: &Path) -> Result<Vec<Self>, FileError> {
-        let folder = folder.join("tests");
-        let entries = match std::fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => {
-                return Err(FileError::Io {
-                    path: folder,
-                    source,
-                });
-            }
-        };
-        let paths = entries.flatten().map(|entry| entry.path());
-        let mut paths: Vec<PathBuf> = paths
-            .filter(|path| path.extension().is_some_and(|end| end == "toml"))
-            .collect();
-        paths.sort();
-        paths.iter().map(|path| Self::read(path)).collect()
+        Self::each(folder).into_iter().collect()
     }
 
-    /// Reads one file.
+    /// Reads the same files, each with its own fault. They must be plain files of at most 1 MiB: whoever runs the cases of
+    /// somebody else must not have other files read.
+    #[must_use]
+    pub fn each(folder: &Path) -> Vec<Result<Self, FileError>> {
+        let fault = |path: PathBuf| move |source| FileError::Io { path, source };
+        let opened = TestFolder::open(folder).and_then(|tests| match tests {
+            Some(tests) => Ok(Some((tests.names()?, tests))),
+            None => Ok(None),
+        });
+        let (names, tests) = match opened.map_err(fault(folder.join("tests"))) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return Vec::new(),
+            Err(error) => return vec![Err(error)],
+        };
+        let read = |name: &OsString| {
+            let path = tests.path(name);
+            let text = tests.read(name, MAX_FILE_BYTES);
+            // One that is gone since the folder was listed has no cases.
+            let text = text.map_err(fault(path.clone()))?.unwrap_or_default();
+            Self::parse(&path, &text)
+        };
+        names.iter().map(read).collect()
+    }
+
+    /// Reads the text of the file at this path.
     ///
     /// # Errors
-    /// See [`FileError`].
-    pub fn read(path: &Path) -> Result<Self, FileError> {
-        let text = std::fs::read_to_string(path).map_err(|source| FileError::Io {
-            path: path.to_owned(),
-            source,
-        })?;
+    /// It is no file of cases.
+    fn parse(path: &Path, text: &str) -> Result<Self, FileError> {
         let place = |at: usize| {
             let before = text.get(..at).unwrap_or_default();
             let last = before.rsplit('\n').next().unwrap_or_default();
@@ -346,7 +378,7 @@ impl<C: CaseFormat> CaseFile<C> {
             column,
             message,
         };
-        let file: File<C> = toml::from_str(&text).map_err(|error| {
+        let file: File<C> = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             format(place(at), error.message().to_owned())
         })?;

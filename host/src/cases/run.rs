@@ -17,7 +17,7 @@ use super::expect::differences;
 use super::file::{Case, Given};
 use super::log::Heard;
 use super::seen::{Seen, text_of};
-use super::setup::{host, keep_in_store, options};
+use super::setup::{host, keep_in_store, options, script, unused_replies_of};
 use super::workspace::Workspace;
 use crate::event::Stamped;
 use crate::grant::Trust;
@@ -29,6 +29,7 @@ use crate::plugin::discover::Found;
 use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::plugin::meter::Meter;
 use crate::point::payload::StopReason;
+use crate::provider::scripted::{Script, Scripted};
 use crate::session::{Body, SessionSpec};
 
 /// Turns of a session. In the second one a warm instance has been called before.
@@ -132,6 +133,8 @@ pub struct CaseOutcome {
     pub seen: Seen,
     /// Differences from what is expected, and between warm and cold.
     pub differences: Vec<String>,
+    /// Places in `given.reply`, from 0, of the answers of the model that the first warm turn never asked for.
+    pub unused_replies: Vec<usize>,
     /// Cost of the first warm turn.
     pub cost: Cost,
 }
@@ -152,7 +155,7 @@ pub async fn run(
         let cold = session(runner, folder, name, &case.given, &heard, true).await?;
         Ok::<_, RunError>((warm, cold.0))
     };
-    let ((warm, cost), cold) = both.with_subscriber(heard.subscriber()).await?;
+    let ((warm, cost, unused_replies), cold) = both.with_subscriber(heard.subscriber()).await?;
     let mut differences = warm
         .first()
         .map_or_else(Vec::new, |seen| differences(&case.expect, seen));
@@ -164,6 +167,7 @@ pub async fn run(
     Ok(CaseOutcome {
         seen: warm.into_iter().next().unwrap_or_default(),
         differences,
+        unused_replies,
         cost,
     })
 }
@@ -203,11 +207,12 @@ struct Running<'a> {
     workspace: Workspace,
     own_tools: Vec<String>,
     meter: Arc<Meter>,
+    model: Arc<Scripted>,
     session: Session,
     events: UnboundedReceiver<Stamped>,
 }
 
-/// Runs the turns of a session. Returns what was seen in each, and the cost of the first.
+/// Runs the turns of a session. Returns what was seen in each, and of the first its cost and the replies that it did not ask for.
 async fn session(
     runner: &Runner,
     folder: &Path,
@@ -215,16 +220,18 @@ async fn session(
     given: &Given,
     heard: &Heard,
     is_cold: bool,
-) -> Result<(Vec<Seen>, Cost), RunError> {
+) -> Result<(Vec<Seen>, Cost, Vec<usize>), RunError> {
     let mut running = Running::open(runner, folder, name, given, heard, is_cold).await?;
     let mut all = Vec::new();
     let mut cost = Cost::default();
+    let mut unused = Vec::new();
     // Lines of whatever ran before.
     heard.take();
     for turn in 0..TURNS {
         running.meter.restart();
         let (seen, took) = running.turn().await?;
         if turn == 0 {
+            unused = unused_replies_of(given, &running.model);
             let metered = running.meter.read();
             let host_calls = metered.host_calls.into_iter();
             cost = Cost {
@@ -236,7 +243,7 @@ async fn session(
         all.push(seen);
     }
     running.session.close().await?;
-    Ok((all, cost))
+    Ok((all, cost, unused))
 }
 
 impl<'a> Running<'a> {
@@ -262,7 +269,8 @@ impl<'a> Running<'a> {
         }
         let tools = plugins.plugins.iter().flat_map(|plugin| &plugin.tools);
         let own_tools = tools.map(|tool| tool.name.clone()).collect();
-        let host = host(given, &workspace, plugins).await?;
+        let model = Arc::new(Scripted::new(Script::new(script(given))));
+        let host = host(given, &workspace, plugins, model.clone()).await?;
         let session = Arc::new(host.store().create(&SessionSpec {
             workspace: workspace.path.clone(),
             provider: "scripted".to_owned(),
@@ -280,6 +288,7 @@ impl<'a> Running<'a> {
             workspace,
             own_tools,
             meter,
+            model,
             events: session.events(),
             session,
         })

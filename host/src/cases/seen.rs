@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::oversight::unknown_tool;
 use crate::event::{Event, Stamped};
 
 /// Behaviour in one turn, without times and ids.
@@ -59,6 +60,9 @@ pub struct Seen {
     /// Calls of the plugin's hooks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookSeen>,
+    /// Results of calls of tools that do not exist.
+    #[serde(skip)]
+    pub unknown_tools: Vec<String>,
 }
 
 /// One call of a hook.
@@ -85,6 +89,9 @@ pub(super) fn text_of(value: &impl Serialize) -> String {
 impl Seen {
     /// Takes in an event, as far as it is about the plugin of this name.
     pub(super) fn see(&mut self, stamped: &Stamped, plugin: &str, own_tools: &[String]) {
+        let unknown = unknown_tool(&stamped.event);
+        let unknown = unknown.map(|result| result.content.to_string());
+        self.unknown_tools.extend(unknown);
         match &stamped.event {
             Event::Asked {
                 plugin: own,

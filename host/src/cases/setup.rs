@@ -11,7 +11,7 @@ use crate::config::PluginSettings;
 use crate::egress::EgressOptions;
 use crate::host::{self, Host};
 use crate::plugin::load::{LoadOptions, PluginSet};
-use crate::provider::scripted::{Reply, Script, Scripted};
+use crate::provider::scripted::{Reply, Scripted};
 use crate::tool::policy::{PolicyMode, ToolPolicy};
 
 /// Puts the given values into the plugin's store.
@@ -33,6 +33,7 @@ pub(super) async fn host(
     given: &Given,
     workspace: &Workspace,
     plugins: Arc<PluginSet>,
+    model: Arc<Scripted>,
 ) -> Result<Host, host::Error> {
     let policy = ToolPolicy {
         mode: PolicyMode {
@@ -45,10 +46,7 @@ pub(super) async fn host(
     let answers = given.answers.as_deref().unwrap_or_default();
     let replies = given.replies.as_deref().unwrap_or_default();
     Host::builder()
-        .provider(
-            Arc::new(Scripted::new(Script::new(script(given)))),
-            "test-model",
-        )
+        .provider(model, "test-model")
         .paths(workspace.paths.clone())
         .plugins(plugins)
         .file_tools()
@@ -89,8 +87,16 @@ pub(super) fn options(
     options
 }
 
+/// Places in `given.reply` of those that the model was not asked for in the first turn.
+pub(super) fn unused_replies_of(given: &Given, model: &Scripted) -> Vec<usize> {
+    let n_before = usize::from(given.tool.is_some());
+    let places = model.unused().into_iter();
+    let places = places.filter_map(|place| place.checked_sub(n_before));
+    places.filter(|place| *place < given.reply.len()).collect()
+}
+
 /// Replies of the model in all turns.
-fn script(given: &Given) -> Vec<Reply> {
+pub(super) fn script(given: &Given) -> Vec<Reply> {
     let call = given
         .tool
         .iter()

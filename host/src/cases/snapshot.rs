@@ -1,8 +1,9 @@
 //! Snapshots: what a case did, kept in a file beside the cases for people to review.
 //!
 //! A snapshot is only written when it is asked for. One that is missing is a difference like any other, so that a test in CI
-//! never accepts what nobody has seen.
+//! never accepts what nobody has seen. Only files that were written so are ever replaced or removed, and none through a link.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,16 +12,30 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::file::{Case, CaseFile, CaseFormat};
+use super::folder::TestFolder;
 use super::seen::Seen;
 
 /// Lines around a difference that are shown.
 const CONTEXT_LINES: usize = 2;
+
+/// Folder of snapshots, in that of the cases.
+const FOLDER: &str = "snapshots";
+
+/// Largest snapshot, in bytes.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// Beginning and end of the line that marks a snapshot as written by the program: the second one.
+const MARK: (&str, &str) = ("# Written by `rind ", " --accept`.");
 
 /// Snapshot of one case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The file.
     pub path: PathBuf,
+    /// File of the case.
+    cases: PathBuf,
+    /// Name of the file.
+    name: String,
     /// Content that it is to have.
     text: String,
     /// Command that writes it.
@@ -58,8 +73,30 @@ pub fn slug(name: &str) -> String {
 /// Folder of the snapshots of a file of cases.
 #[must_use]
 pub fn folder(cases: &Path) -> PathBuf {
-    let name = cases.file_stem().unwrap_or_default();
-    cases.with_file_name("snapshots").join(name)
+    cases.with_file_name(FOLDER).join(stem(cases))
+}
+
+/// Name of that folder.
+fn stem(cases: &Path) -> &OsStr {
+    cases.file_stem().unwrap_or_default()
+}
+
+/// Opens the folder of the snapshots of a file of cases, which is made if `is_made`.
+fn open(cases: &Path, is_made: bool) -> io::Result<Option<TestFolder>> {
+    let bundle = cases.parent().and_then(Path::parent).unwrap_or(cases);
+    let Some(tests) = TestFolder::open(bundle)? else {
+        return Ok(None);
+    };
+    let Some(snapshots) = tests.folder(OsStr::new(FOLDER), is_made)? else {
+        return Ok(None);
+    };
+    snapshots.folder(stem(cases), is_made)
+}
+
+/// Whether a text is a snapshot that the program wrote.
+fn is_written(text: &str) -> bool {
+    let line = text.lines().nth(1);
+    line.is_some_and(|line| line.starts_with(MARK.0) && line.ends_with(MARK.1))
 }
 
 impl Snapshot {
@@ -88,9 +125,13 @@ impl Snapshot {
         command: &'static str,
     ) -> Result<Self, toml::ser::Error> {
         let text = toml::to_string_pretty(seen)?;
+        let file = slug(name) + ".toml";
+        let title = name.replace(['\n', '\r'], " ");
         Ok(Self {
-            path: folder(cases).join(slug(name) + ".toml"),
-            text: format!("# {name}\n# Written by `{command} --accept`.\n\n{text}"),
+            path: folder(cases).join(&file),
+            cases: cases.to_owned(),
+            name: file,
+            text: format!("# {title}\n# Written by `{command} --accept`.\n\n{text}"),
             command,
         })
     }
@@ -127,55 +168,83 @@ impl Snapshot {
     /// # Errors
     /// The file cannot be read.
     pub fn compare(&self) -> io::Result<Compared> {
-        let kept = match std::fs::read_to_string(&self.path) {
-            Ok(kept) => kept.replace("\r\n", "\n"),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Compared::Missing),
-            Err(error) => return Err(error),
+        let Some(kept) = self.kept()? else {
+            return Ok(Compared::Missing);
         };
+        let kept = kept.replace("\r\n", "\n");
         if kept == self.text {
             return Ok(Compared::Same);
         }
         Ok(Compared::Differs(diff(&kept, &self.text)))
     }
 
-    /// Writes the file.
+    /// Writes the file, in place of one that was written so.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// It cannot be written, or another file has its name.
     pub fn accept(&self) -> io::Result<()> {
-        if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder)?;
+        if self.text.len() as u64 > MAX_BYTES {
+            return Err(io::Error::other(format!(
+                "it would have more than {} MiB",
+                MAX_BYTES >> 20
+            )));
         }
-        std::fs::write(&self.path, &self.text)
+        if self.kept()?.is_some_and(|kept| !is_written(&kept)) {
+            return Err(io::Error::other(
+                "the file there was not written by `--accept`: move it away",
+            ));
+        }
+        let folder = open(&self.cases, true)?.ok_or(io::ErrorKind::NotFound)?;
+        folder.write(&self.name, &self.text)
+    }
+
+    /// Text of the file; `None` when there is none.
+    fn kept(&self) -> io::Result<Option<String>> {
+        let folder = open(&self.cases, false)?;
+        folder.map_or(Ok(None), |folder| {
+            folder.read(OsStr::new(&self.name), MAX_BYTES)
+        })
     }
 }
 
-/// Finds files in the snapshots of these cases that no case has.
+/// A file among the snapshots that no case has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unused {
+    /// The file.
+    pub path: PathBuf,
+    /// Whether `--accept` wrote it, and so may remove it.
+    pub is_written: bool,
+}
+
+/// Finds files in the snapshots of these cases that no case has, and removes those that were written as snapshots if `is_accepted`.
 ///
 /// # Errors
-/// The folder cannot be read.
-pub fn unused<C: CaseFormat>(file: &CaseFile<C>) -> io::Result<Vec<PathBuf>> {
-    let entries = match std::fs::read_dir(folder(&file.path)) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
+/// The folder or a file cannot be read or removed.
+pub(super) fn clear<C: CaseFormat>(
+    file: &CaseFile<C>,
+    is_accepted: bool,
+) -> io::Result<Vec<Unused>> {
+    let Some(folder) = open(&file.path, false)? else {
+        return Ok(Vec::new());
     };
-    let kept = file.cases.iter().filter(|case| case.has_snapshot());
-    let kept: Vec<String> = kept.map(|case| slug(case.name()) + ".toml").collect();
+    let used = file.cases.iter().filter(|case| case.has_snapshot());
+    let used: Vec<String> = used.map(|case| slug(case.name()) + ".toml").collect();
     let mut unused = Vec::new();
-    for entry in entries {
-        let entry = entry?;
-        if entry.path().extension().is_none_or(|end| end != "toml") {
+    for name in folder.names()? {
+        if used.iter().any(|used| **used == *name) {
             continue;
         }
-        if !kept
-            .iter()
-            .any(|name| *name == *entry.file_name().to_string_lossy())
-        {
-            unused.push(entry.path());
+        // What cannot be read is nothing that was written as a snapshot.
+        let text = folder.read(&name, MAX_BYTES).ok().flatten();
+        let is_written = text.is_some_and(|text| is_written(&text));
+        if is_accepted && is_written {
+            folder.remove(&name)?;
         }
+        unused.push(Unused {
+            path: folder.path(&name),
+            is_written,
+        });
     }
-    unused.sort();
     Ok(unused)
 }
 

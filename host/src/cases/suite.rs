@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::file::{Case, CaseFile, FileError};
+use super::file::{Case, CaseFile, CaseFormat, Expect, FileError, NOTHING_EXPECTED};
+use super::oversight::{FAILED, failed_turn, unknown_tools, unused_replies};
 use super::run::{CaseOutcome, Cost, Runner, run};
-use super::snapshot::{self, Snapshot};
+use super::snapshot::{self, Snapshot, Unused};
 use crate::plugin::load::{Loaded, PluginSet};
 use crate::plugin::manifest::Manifest;
 use crate::point::catalog;
@@ -16,9 +17,6 @@ pub enum SuiteError {
     /// The manifest cannot be read, or the host cannot load plugins.
     #[error(transparent)]
     Plugin(#[from] crate::plugin::Error),
-    /// A file of cases cannot be read.
-    #[error(transparent)]
-    File(#[from] FileError),
 }
 
 /// Selection of cases, and what to do with their snapshots.
@@ -62,6 +60,19 @@ pub struct Ran {
 }
 
 impl Ran {
+    /// A file of cases that cannot be read: it fails as a case does, and the other files are run.
+    pub(super) fn unread(plugin: &str, fault: &FileError) -> Self {
+        let name = fault.path().file_name().unwrap_or_default();
+        Self {
+            plugin: plugin.to_owned(),
+            file: fault.path().to_owned(),
+            line: fault.line(),
+            name: name.to_string_lossy().into_owned(),
+            failures: vec![fault.to_string()],
+            ..Self::default()
+        }
+    }
+
     /// Whether the case passed.
     #[must_use]
     pub fn passed(&self) -> bool {
@@ -74,6 +85,41 @@ impl Ran {
         let file = self.file.file_name().unwrap_or_default();
         format!("{} {}", file.to_string_lossy(), self.name)
     }
+}
+
+/// Reads the files of cases in a folder, and the faults of those that cannot be read.
+pub(super) fn read<C: CaseFormat>(folder: &Path) -> (Vec<CaseFile<C>>, Vec<FileError>) {
+    let (mut files, mut faults) = (Vec::new(), Vec::new());
+    for read in CaseFile::each(folder) {
+        match read {
+            Ok(file) => files.push(file),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    (files, faults)
+}
+
+/// Finds snapshots that no case has any more, and removes them if `is_accepted`. What cannot be looked through fails as a case does.
+pub(super) fn clear<C: CaseFormat>(
+    plugin: &str,
+    files: &[CaseFile<C>],
+    is_accepted: bool,
+) -> (Vec<Unused>, Vec<Ran>) {
+    let (mut unused, mut failed) = (Vec::new(), Vec::new());
+    for file in files {
+        match snapshot::clear(file, is_accepted) {
+            Ok(found) => unused.extend(found),
+            Err(error) => failed.push(Ran {
+                plugin: plugin.to_owned(),
+                file: file.path.clone(),
+                line: 1,
+                name: "snapshots".to_owned(),
+                failures: vec![format!("the snapshots cannot be looked through: {error}")],
+                ..Ran::default()
+            }),
+        }
+    }
+    (unused, failed)
 }
 
 /// Hooks, tools and commands of a plugin, each with the number of cases that called it.
@@ -111,17 +157,21 @@ pub struct Suite {
     pub manifest: Manifest,
     /// Files of cases.
     pub files: Vec<CaseFile>,
+    /// Faults of the files that cannot be read.
+    pub faults: Vec<FileError>,
 }
 
 impl Suite {
     /// Reads the manifest and the cases in a plugin's folder.
     ///
     /// # Errors
-    /// One of the files cannot be read.
+    /// The manifest cannot be read. A file of cases that cannot be read fails when the suite is run.
     pub fn read(folder: &Path) -> Result<Self, SuiteError> {
+        let (files, faults) = read(folder);
         Ok(Self {
             manifest: Manifest::read(folder, None)?,
-            files: CaseFile::all(folder)?,
+            files,
+            faults,
             folder: folder.to_owned(),
         })
     }
@@ -133,7 +183,10 @@ impl Suite {
         selection: &Selection,
         mut on_case: impl FnMut(&mut Ran),
     ) -> Vec<Ran> {
-        let mut all = Vec::new();
+        let name = &self.manifest.name;
+        let faults = self.faults.iter().map(|fault| Ran::unread(name, fault));
+        let mut all: Vec<Ran> = faults.collect();
+        all.iter_mut().for_each(&mut on_case);
         for file in &self.files {
             for case in file.cases.iter().filter(|case| selection.takes(&case.name)) {
                 let mut ran = self.case(runner, file, case, selection.accept).await;
@@ -156,8 +209,15 @@ impl Suite {
         match run(runner, &self.folder, name, case).await {
             Ok(outcome) => {
                 ran.failures.clone_from(&outcome.differences);
+                ran.failures.extend(oversights(case, &outcome));
                 if case.expect.snapshot {
-                    match kept(&file.path, case, &outcome, accept) {
+                    // What a case fails at otherwise is nothing to keep.
+                    match kept(
+                        &file.path,
+                        case,
+                        &outcome,
+                        accept && ran.failures.is_empty(),
+                    ) {
                         Ok(is_accepted) => ran.is_accepted = is_accepted,
                         Err(why) => ran.failures.push(why),
                     }
@@ -174,16 +234,10 @@ impl Suite {
         ran
     }
 
-    /// Finds snapshots that no case has any more.
-    ///
-    /// # Errors
-    /// Their folder cannot be read.
-    pub fn unused_snapshots(&self) -> std::io::Result<Vec<PathBuf>> {
-        let mut unused = Vec::new();
-        for file in &self.files {
-            unused.extend(snapshot::unused(file)?);
-        }
-        Ok(unused)
+    /// Finds snapshots that no case has any more, and removes them if `is_accepted`. Returns failures beside them.
+    #[must_use]
+    pub fn clear_snapshots(&self, is_accepted: bool) -> (Vec<Unused>, Vec<Ran>) {
+        clear(&self.manifest.name, &self.files, is_accepted)
     }
 
     /// Counts which hooks and tools the cases called; `None` when the plugin cannot be loaded.
@@ -222,10 +276,32 @@ impl Suite {
     }
 }
 
+/// Mistakes of a case that no expectation of it compares.
+fn oversights(case: &Case, outcome: &CaseOutcome) -> Vec<String> {
+    let (expect, seen) = (&case.expect, &outcome.seen);
+    let mut found = Vec::new();
+    if *expect == Expect::default() {
+        found.push(NOTHING_EXPECTED.to_owned());
+    }
+    found.extend(unused_replies(
+        &outcome.unused_replies,
+        expect.stop.as_deref(),
+    ));
+    if expect.snapshot {
+        return found;
+    }
+    if expect.results.is_none() {
+        found.extend(unknown_tools(&seen.unknown_tools, "results"));
+    }
+    if expect.stop.is_none() && seen.stop == FAILED {
+        found.push(failed_turn(1, &seen.stop, &seen.output));
+    }
+    found
+}
+
 /// Compares the snapshot of a case, or writes it. Whether it was written.
 fn kept(cases: &Path, case: &Case, outcome: &CaseOutcome, accept: bool) -> Result<bool, String> {
     let snapshot = Snapshot::of(cases, case, &outcome.seen)
         .map_err(|error| format!("the snapshot cannot be written as TOML: {error}"))?;
-    // What a case fails at otherwise is nothing to keep.
-    snapshot.keep(accept && outcome.differences.is_empty())
+    snapshot.keep(accept)
 }

@@ -23,17 +23,25 @@ pub(super) struct Sandbox {
 
 /// Finds out how commands can be confined. Done once in a process, because it starts one.
 pub(super) async fn sandbox(paths: &Paths, config: &Config) -> anyhow::Result<Sandbox> {
-    let config: SandboxConfig = config.section()?;
+    sandbox_of(paths, config.section()?, &own_folders(paths)).await
+}
+
+/// The same with settings that are not all those of a file. `own` are the folders that no command may see.
+pub(super) async fn sandbox_of(
+    paths: &Paths,
+    config: SandboxConfig,
+    own: &[PathBuf],
+) -> anyhow::Result<Sandbox> {
     if config.bash == Need::Off {
         let detected = Err("`bash = \"off\"` in [sandbox] of config.toml".to_owned());
         return Ok(Sandbox { config, detected });
     }
-    let mut confinement = confinement(paths, &config)?;
+    let mut confinement = confinement(paths, &config, own)?;
     // These programs run unconfined.
     let folders: Vec<PathBuf> = not_writable(path_folders(), &confinement.write).collect();
     confinement.git_settings = git_settings(&folders).await;
     let bwrap = program_in("bwrap", folders);
-    let detected = match (confinement.check(&own_folders(paths)), config.mechanism, &bwrap) {
+    let detected = match (confinement.check(own), config.mechanism, &bwrap) {
         (Err(overlap), ..) => Err(overlap.to_string()),
         (_, Choice::Bwrap, None) => Err(
             "`mechanism = \"bwrap\"` in [sandbox] of config.toml, and there is no program `bwrap` outside of what commands \
@@ -98,13 +106,16 @@ pub(super) fn agent_folders(paths: &Paths, config: &Config) -> anyhow::Result<Ve
     Ok(folders.into_iter().map(real).collect())
 }
 
-fn confinement(paths: &Paths, config: &SandboxConfig) -> anyhow::Result<Confinement> {
+fn confinement(
+    paths: &Paths,
+    config: &SandboxConfig,
+    own: &[PathBuf],
+) -> anyhow::Result<Confinement> {
     let home = std::env::home_dir().unwrap_or_default();
     let home = home.canonicalize().unwrap_or(home);
     let mut write = vec![paths.workspace.clone()];
-    let own = own_folders(paths);
     for text in &config.write {
-        let path = opened(text, &home, &own)?;
+        let path = opened(text, &home, own)?;
         if !path.exists() {
             bail_usage!(
                 "`write` in [sandbox] of config.toml names {}, which does not exist",
@@ -117,9 +128,9 @@ fn confinement(paths: &Paths, config: &SandboxConfig) -> anyhow::Result<Confinem
     let mut read = system_folders();
     read.extend(tool_folders(&home));
     for text in &config.read {
-        read.push(opened(text, &home, &own)?);
+        read.push(opened(text, &home, own)?);
     }
-    add_programs(&mut read, &home, &own, path_folders());
+    add_programs(&mut read, &home, own, path_folders());
     Ok(Confinement {
         helper: std::env::current_exe().context("find rind's own program")?,
         mechanism: Mechanism::Namespaces,

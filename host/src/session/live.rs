@@ -17,7 +17,7 @@ use super::transcript::Transcript;
 use super::undo::{self, Undone};
 use super::{Error, SessionSpec};
 use crate::lock::lock;
-use crate::message::{Message, ToolResult};
+use crate::message::Message;
 
 /// Result that the model sees when the host stopped before a call had a result.
 const INTERRUPTED: &str =
@@ -254,9 +254,9 @@ impl Session {
         self.lock().transcript.skills.clone()
     }
 
-    /// Gives every call of the last assistant message that has no result the one in `known`, or an error result that says
-    /// `why`. Returns the messages that were added.
-    pub fn close_calls(&self, known: &[ToolResult], why: &str) -> Result<Vec<Message>, Error> {
+    /// Gives every call of the last assistant message that has no result the one whose message is in `known`, or an error result
+    /// that says `why`. Returns the messages that were added.
+    pub fn close_calls(&self, known: &[Message], why: &str) -> Result<Vec<Message>, Error> {
         let mut inner = self.lock();
         if inner.transcript.open_calls().is_empty() {
             return Ok(Vec::new());
@@ -379,7 +379,7 @@ impl Inner {
         Ok(())
     }
 
-    fn cut(&mut self, known: &[ToolResult], why: &str) -> Result<Vec<Message>, Error> {
+    fn cut(&mut self, known: &[Message], why: &str) -> Result<Vec<Message>, Error> {
         let open = self.transcript.open_calls();
         self.append(Body::Cut {
             turn: self.transcript.turn,
@@ -388,9 +388,10 @@ impl Inner {
         })?;
         let mut added = Vec::with_capacity(open.len());
         for call in &open {
-            let result = known.iter().find(|result| result.call_id == call.id);
-            let result = result.cloned().unwrap_or_else(|| call.result(why, true));
-            let message = Message::result(result);
+            let is_of_call =
+                |message: &&Message| message.tool_results().any(|own| own.call_id == call.id);
+            let message = known.iter().find(is_of_call).cloned();
+            let message = message.unwrap_or_else(|| Message::result(call.result(why, true)));
             self.append(Body::Message {
                 message: message.clone(),
             })?;

@@ -239,3 +239,40 @@ fn the_schema_of_the_front_matter_is_printed() {
         "corteza.skill/v1"
     );
 }
+
+#[test]
+fn patterns_of_files_that_hardly_match_one_are_warned_about() {
+    let rind = Rind::default();
+    let skill =
+        |paths: &str| format!("---\nname: a\ndescription: d\npaths: ['{paths}']\n---\nText.\n");
+    for (pattern, why) in [
+        ("../secret/*.rs", "have no `..`"),
+        ("src/{..,a}/x", "have no `..`"),
+        ("~/x", "`~` is not the home folder"),
+        ("!x.rs", "`!` is a plain character here"),
+        ("C:/x/*", "have no drive"),
+        ("C:\\x\\*", "have no drive"),
+        ("src\\*.rs", "`/` parts folders"),
+    ] {
+        rind.file("a/SKILL.md", &skill(pattern));
+        let ran = rind.run(&["skill", "check", "./a"]).exits(0);
+        assert!(
+            ran.stdout.contains("4:9")
+                && ran.stdout.contains("hardly matches a file")
+                && ran.stdout.contains(why),
+            "{pattern}\n{}",
+            ran.stdout
+        );
+    }
+    for pattern in [
+        "/src/**",
+        "app/\\[id\\]/page.tsx",
+        "~$*.docx",
+        "a..b/*.rs",
+        "./docs/*",
+    ] {
+        rind.file("a/SKILL.md", &skill(pattern));
+        let ran = rind.run(&["skill", "check", "./a"]).exits(0);
+        assert!(!ran.stdout.contains("`paths`"), "{pattern}\n{}", ran.stdout);
+    }
+}

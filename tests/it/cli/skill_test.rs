@@ -181,12 +181,16 @@ fn a_wrong_case_names_its_line_and_column_and_no_case_is_no_success() {
             "case `a`: `given.arguments` is a text or a table",
         ),
         (
-            "[[case]]\nname = \"a\"\n[[case]]\nname = \"a\"\n",
-            "cases.toml:3:1: there are two cases `a`",
+            "[[case]]\nname = \"a\"\nexpect.stop = \"done\"\n[[case]]\nname = \"a\"\n",
+            "cases.toml:4:1: there are two cases `a`",
+        ),
+        (
+            "[[case]]\nname = \"a\"\n[case.expect]\nfiles = {}\n",
+            "cases.toml:1:1: case `a`: it expects nothing",
         ),
     ] {
         let ran = test(&with_cases(cases), &["tidy"]).exits(1);
-        assert!(ran.stderr.contains(expected), "{expected}\n{}", ran.stderr);
+        assert!(ran.stdout.contains(expected), "{expected}\n{}", ran.stdout);
     }
     let rind = with_cases("");
     let ran = test(&rind, &["tidy"]).exits(1);
@@ -212,7 +216,7 @@ fn a_wrong_case_names_its_line_and_column_and_no_case_is_no_success() {
 
 #[test]
 fn what_keeps_a_skill_from_being_used_fails_a_case_that_does_not_expect_it() {
-    let cases = "[[case]]\nname = \"a\"\n[[case]]\nname = \"b\"\n[case.expect]\nrefused = \"the program `no-such-program` is missing\"\nskills = []\n";
+    let cases = "[[case]]\nname = \"a\"\nexpect.stop = \"done\"\n[[case]]\nname = \"b\"\n[case.expect]\nrefused = \"the program `no-such-program` is missing\"\nskills = []\n";
     let rind = with_cases(cases);
     let needs = TIDY.replacen("tools:", "requires: {bins: [no-such-program]}\ntools:", 1);
     rind.user_file("config/skills/tidy/SKILL.md", &needs);
@@ -324,4 +328,277 @@ files = { b = "", c = "(no such file)" }
     rind.user_file("config/skills/tidy/SKILL.md", &fork);
     let ran = test(&rind, &["tidy"]);
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+}
+
+/// A case with a snapshot, and nothing else.
+const SNAPSHOT: &str = "[[case]]\nname = \"one\"\nexpect.snapshot = true\n";
+
+#[test]
+fn accepting_follows_no_link_and_removes_nothing_that_it_did_not_write() {
+    use std::os::unix::fs::symlink;
+
+    let tests = "config/skills/tidy/tests";
+    for (link, target) in [
+        ("tests", "victim"),
+        ("tests/snapshots", "victim"),
+        ("tests/snapshots/cases", "victim"),
+        ("tests/snapshots/cases/one.toml", "victim/Cargo.toml"),
+    ] {
+        let rind = with_cases(SNAPSHOT);
+        let victim = rind.workspace().join("victim");
+        for file in [
+            "Cargo.toml",
+            "cases/Cargo.toml",
+            "snapshots/cases/Cargo.toml",
+        ] {
+            rind.file(&format!("victim/{file}"), "[package]\n");
+        }
+        rind.file("victim/cases.toml", SNAPSHOT);
+        let place = rind.home().join("config/skills/tidy").join(link);
+        if link == "tests" {
+            std::fs::remove_dir_all(&place).unwrap();
+        }
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        symlink(rind.workspace().join(target), &place).unwrap();
+        let before = files_below(&victim);
+        let ran = test(&rind, &["tidy", "--accept"]).exits(1);
+        assert!(ran.stdout.contains("is a link"), "{link}\n{}", ran.stdout);
+        assert_eq!(files_below(&victim), before, "{link}");
+        assert!(place.is_symlink(), "{link}");
+    }
+
+    let rind = with_cases(SNAPSHOT);
+    test(&rind, &["tidy", "--accept"]).exits(0);
+    let snapshots = rind.home().join(tests).join("snapshots/cases");
+    let own = std::fs::read_to_string(snapshots.join("one.toml")).unwrap();
+    std::fs::write(snapshots.join("old.toml"), own).unwrap();
+    std::fs::write(snapshots.join("notes.toml"), "mine = true\n").unwrap();
+    let ran = test(&rind, &["tidy", "--accept"]).exits(0);
+    assert!(
+        ran.stderr.contains("notes.toml, and it stays") && ran.stderr.contains("removed"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!snapshots.join("old.toml").exists() && snapshots.join("notes.toml").exists());
+    // Nor is another file replaced.
+    std::fs::write(snapshots.join("one.toml"), "mine = true\n").unwrap();
+    let ran = test(&rind, &["tidy", "--accept"]).exits(1);
+    assert!(
+        ran.stdout.contains("was not written by `--accept`"),
+        "{}",
+        ran.stdout
+    );
+    let kept = std::fs::read_to_string(snapshots.join("one.toml")).unwrap();
+    assert_eq!(kept, "mine = true\n");
+}
+
+/// Files of a folder with their contents.
+fn files_below(folder: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        match entry.path() {
+            path if path.is_dir() => files.extend(files_below(&path)),
+            path => files.push((path.clone(), std::fs::read(&path).unwrap())),
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn files_of_cases_are_plain_small_files_and_a_faulty_one_does_not_keep_the_others_from_running() {
+    let rind = with_cases("[[case]]\nname = \"fine\"\nexpect.stop = \"done\"\n");
+    let tests = rind.home().join("config/skills/tidy/tests");
+    std::os::unix::fs::symlink("/dev/zero", tests.join("zero.toml")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", tests.join("link.toml")).unwrap();
+    std::fs::create_dir(tests.join("folder.toml")).unwrap();
+    let pipe = std::process::Command::new("mkfifo")
+        .arg(tests.join("pipe.toml"))
+        .status();
+    assert!(pipe.unwrap().success());
+    std::fs::write(tests.join("large.toml"), "#".repeat((1 << 20) + 1)).unwrap();
+    std::fs::write(tests.join("wrong.toml"), "\n[[case]]\nname = 1\n").unwrap();
+    let ran = test(
+        &rind,
+        &[
+            "tidy",
+            "--report",
+            "junit=out.xml",
+            "--report",
+            "json=out.json",
+        ],
+    );
+    let ran = ran.exits(1);
+    for (name, why) in [
+        ("zero.toml", "is a link, and none is followed here"),
+        ("link.toml", "is a link, and none is followed here"),
+        ("folder.toml", "is no file"),
+        ("pipe.toml", "is no file"),
+        ("large.toml", "it has more than 1 MiB"),
+        (
+            "wrong.toml",
+            "wrong.toml:3:8: invalid type: integer `1`, expected a string",
+        ),
+    ] {
+        let head = format!("✗ tidy: {name} (");
+        let (_, failed) = ran
+            .stdout
+            .split_once(&head)
+            .unwrap_or_else(|| panic!("{name}\n{}", ran.stdout));
+        let failed = failed.split('✗').next().unwrap();
+        assert!(failed.contains(why), "{name}\n{}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("root:"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("✓ tidy: fine"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("6 of 7 cases failed"), "{}", ran.stderr);
+    let read = |name: &str| std::fs::read_to_string(rind.workspace().join(name)).unwrap();
+    assert!(
+        read("out.xml").contains("tests=\"7\" failures=\"6\""),
+        "{}",
+        read("out.xml")
+    );
+    let json: serde_json::Value = serde_json::from_str(&read("out.json")).unwrap();
+    let places = json["cases"].as_array().unwrap().iter();
+    let places: Vec<&str> = places.filter_map(|case| case["place"].as_str()).collect();
+    assert!(
+        places.iter().any(|place| place.ends_with("wrong.toml:3")),
+        "{places:?}"
+    );
+}
+
+#[test]
+fn a_case_that_did_not_come_to_what_it_is_about_fails() {
+    let bash = "{ tool_calls = [{ name = \"read_file\", arguments = { path = \"a\" } }] }";
+    let case = |given: &str, expect: &str| {
+        format!(
+            "[[case]]\nname = \"a\"\n[case.given]\nfiles = {{ a = \"alpha\" }}\n{given}\n[case.expect]\n{expect}\n"
+        )
+    };
+    for (given, expect, why) in [
+        // The script ends before the turn does.
+        (
+            format!("reply = [{bash}]"),
+            "skills = [\"tidy by user\"]",
+            "stop\n      expected \"done\"\n      was      \"failed\"\n      output   \"[the model gave no answer",
+        ),
+        (
+            format!(
+                "then = [\"more\"]\nreply = [{bash}, {{ text = \"done\", when = {{ contains = \"more\" }} }}]"
+            ),
+            "output = \"done\"",
+            "turn 1 ended with `failed`: [the model gave no answer",
+        ),
+        (
+            "reply = [{ text = \"one\" }, { text = \"two\" }, { text = \"three\" }]".to_owned(),
+            "output = \"one\"",
+            "replies 2, 3 of `given.reply` were never asked for",
+        ),
+        (
+            "reply = [{ tool_calls = [{ name = \"reed_file\" }] }, { text = \"one\" }]".to_owned(),
+            "output = \"one\"",
+            "a tool that does not exist; if that is meant, compare `calls`\n      there is no tool `reed_file`",
+        ),
+    ] {
+        let ran = test(&with_cases(&case(&given, expect)), &["tidy"]).exits(1);
+        assert!(ran.stdout.contains(why), "{why}\n{}", ran.stdout);
+    }
+    // Each of these is fine where the case says so.
+    for (given, expect) in [
+        (format!("reply = [{bash}]"), "stop = \"failed\""),
+        (
+            "reply = [{ text = \"one\" }, { text = \"two\", times = 0 }]".to_owned(),
+            "output = \"one\"",
+        ),
+        (
+            "reply = [{ tool_calls = [{ name = \"reed_file\" }] }, { text = \"one\" }]".to_owned(),
+            "calls = [\"reed_file refused by host\"]",
+        ),
+    ] {
+        let ran = test(&with_cases(&case(&given, expect)), &["tidy"]);
+        assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    }
+}
+
+/// A case whose model runs a command of bash, which the skill spares the question.
+const TOUCH: &str = "[[case]]\nname = \"touches\"\n[case.given]\n\
+                     reply = [{ tool_calls = [{ name = \"bash\", arguments = { command = \"touch b\" } }] }, { text = \"done\" }]\n\
+                     [case.expect]\ncalls = [\"bash spared\"]\n";
+
+#[test]
+fn commands_of_cases_run_confined_or_not_at_all_unless_a_flag_says_so() {
+    for (settings, by_flag, with_flag) in [
+        ("", "--unconfined", Ok(())),
+        ("[sandbox]\nbash = \"off\"\n", "--unconfined", Ok(())),
+        ("[sandbox]\nbash = \"required\"\n", "rind doctor", Err(())),
+    ] {
+        let rind = with_cases(TOUCH);
+        rind.config(settings);
+        // A machine that cannot confine commands: they would be given `~/go`, and Rind's own folder is there.
+        std::os::unix::fs::symlink(rind.home(), rind.user_home().join("go")).unwrap();
+        let ran = test(&rind, &["tidy"]);
+        let why = "`bash` was refused, because its commands cannot be confined";
+        assert_eq!(
+            ran.code,
+            Some(1),
+            "{settings}\n{}{}",
+            ran.stdout,
+            ran.stderr
+        );
+        assert!(
+            ran.stdout.contains(why) && ran.stdout.contains(by_flag),
+            "{settings}\n{}",
+            ran.stdout
+        );
+        let case = format!("{TOUCH}files = {{ b = \"\" }}\n");
+        rind.user_file("config/skills/tidy/tests/cases.toml", &case);
+        let ran = test(&rind, &["tidy", "--unconfined"]);
+        let is_run = with_flag.is_ok();
+        assert_eq!(
+            ran.code == Some(0),
+            is_run,
+            "{settings}\n{}{}",
+            ran.stdout,
+            ran.stderr
+        );
+    }
+    // A case in which no command runs needs no confinement.
+    let rind = with_cases("[[case]]\nname = \"a\"\nexpect.stop = \"done\"\n");
+    rind.config("[sandbox]\nbash = \"required\"\n");
+    std::os::unix::fs::symlink(rind.home(), rind.user_home().join("go")).unwrap();
+    test(&rind, &["tidy"]).exits(0);
+}
+
+#[test]
+fn what_the_settings_open_for_writing_and_the_network_are_closed_to_cases() {
+    let rind = with_cases(&TOUCH.replace("touch b", "touch KEPT/b; cat < /dev/tcp/127.0.0.1/PORT"));
+    let kept = rind.user_home().join("kept");
+    std::fs::create_dir(&kept).unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let file = "config/skills/tidy/tests/cases.toml";
+    let cases = std::fs::read_to_string(rind.home().join(file)).unwrap();
+    let cases = cases
+        .replace("KEPT", kept.to_str().unwrap())
+        .replace("PORT", &port);
+    rind.user_file(file, &cases.replace("bash spared", "bash asked"));
+    rind.config(&format!("[sandbox]\nwrite = [{kept:?}]\nnetwork = true\n"));
+    let ran = test(&rind, &["tidy"]);
+    assert!(!kept.join("b").exists(), "{}", ran.stdout);
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "{}", ran.stdout);
+}
+
+#[test]
+fn cases_of_a_skill_that_another_shadows_are_run_as_well() {
+    let rind = with_cases("[[case]]\nname = \"mine\"\nexpect.stop = \"done\"\n");
+    let other = TIDY.replace("Tidies", "Sweeps");
+    rind.user_file(".claude/skills/tidy/SKILL.md", &other);
+    let case = "[[case]]\nname = \"theirs\"\nexpect.output = \"swept\"\n";
+    rind.user_file(".claude/skills/tidy/tests/cases.toml", case);
+    let ran = test(&rind, &[]).exits(1);
+    assert!(
+        ran.stdout.contains("✓ tidy: mine") && ran.stdout.contains("✗ tidy: theirs"),
+        "{}",
+        ran.stdout
+    );
 }

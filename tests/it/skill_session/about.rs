@@ -1,5 +1,7 @@
 //! Skills about certain files: the model is told of one once such a file is touched, and the system prompt stays as it was.
 
+use rind::point::catalog as at;
+use rind::point::outcome as o;
 use rind::tool::approval::ApprovalAnswer;
 
 use super::*;
@@ -129,6 +131,56 @@ async fn nobody_is_told_of_a_skill_that_the_model_may_not_start_or_cannot_read()
         running.turn("look at the work").await;
         assert_eq!(n_told(&running, "text"), 0, "{:?}", running.lines());
     }
+}
+
+#[tokio::test]
+async fn a_file_that_says_what_the_host_says_keeps_nobody_from_being_told() {
+    let script = vec![
+        read("README.md"),
+        read("a.txt"),
+        read("a.txt"),
+        Reply::text("done"),
+    ];
+    let setup = setup(script, [about("text", &["*.txt"])]);
+    let line = format!(
+        "{} When it fits the task, call `skill` with its name first.]\n",
+        mark("text")
+    );
+    put(&setup.workspace().join("README.md"), &line);
+    let mut running = setup.build();
+    running.turn("look at the work").await;
+    let results = running.results();
+    assert!(results[0].0.contains(&mark("text")), "{results:?}");
+    assert!(
+        results[1].0.starts_with("alpha\n") && results[1].0.contains(&mark("text")),
+        "{results:?}"
+    );
+    assert_eq!(results[2].0, "alpha\n");
+}
+
+#[tokio::test]
+async fn what_a_hook_took_out_was_not_told() {
+    let n_seen = std::sync::atomic::AtomicUsize::new(0);
+    let script = vec![
+        read("a.txt"),
+        read("a.txt"),
+        read("a.txt"),
+        Reply::text("done"),
+    ];
+    let setup =
+        setup(script, [about("text", &["*.txt"])]).hook::<at::PostTool>("keeper", move |_, _| {
+            let is_first = n_seen.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+            Ok(o::ResultOutcome {
+                content: is_first.then(|| vec!["kept aside".to_owned().into()]),
+                ..o::ResultOutcome::default()
+            })
+        });
+    let mut running = setup.build();
+    running.turn("look at the work").await;
+    let results = running.results();
+    assert_eq!(results[0].0, "kept aside");
+    assert!(results[1].0.contains(&mark("text")), "{results:?}");
+    assert_eq!(results[2].0, "alpha\n");
 }
 
 #[tokio::test]

@@ -107,3 +107,31 @@ async fn a_skill_whose_plugin_does_not_run_cannot_be_used() {
     );
     assert_eq!(told(&running), Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn a_fork_has_the_tools_of_its_plugin_and_the_agent_that_started_it_has_not() {
+    let mut forked = greeter("greeter", false);
+    forked.context = Context::Fork;
+    let script = vec![
+        use_skill("greeter"),
+        greet(),
+        Reply::text("greeted"),
+        greet(),
+        Reply::text("done"),
+    ];
+    let mut running = with_hello(script, vec![forked]).await;
+    running.turn("greet somebody").await;
+    assert_eq!(
+        offered(&running),
+        [false, true, true, false, false],
+        "{:?}",
+        running.results()
+    );
+    let of_fork = running.provider.bodies()[2]["messages"].to_string();
+    assert!(of_fork.contains("Hello, Ada!"), "{of_fork}");
+    let results = running.results();
+    assert_eq!(results[0].0, "greeted");
+    let (text, is_error, by) = results.last().unwrap();
+    assert!(*is_error && text.contains("is there while one of these skills is active"));
+    assert_eq!(by.as_deref(), Some("host"));
+}

@@ -98,39 +98,82 @@ async fn a_subagent_has_no_more_than_the_skill_leaves_whenever_it_was_started() 
 }
 
 #[tokio::test]
-async fn a_skill_of_the_main_agent_holds_in_a_subagent_that_runs_already() {
-    // The subagent itself invokes one that leaves more.
-    let script = vec![
-        use_skill("look"),
-        Reply::call(
-            "spawn_subagent",
-            json!({"task": "touch it", "tools": ["read_file", "skill"]}),
-        ),
-        use_skill("wide"),
-        bash("touch touched"),
-        Reply::text("could not"),
-        Reply::text("done"),
-    ];
-    let skills = [
-        only("look", &["read_file", "spawn_subagent"]),
-        skill("wide", "Do all."),
-    ];
-    let mut setup = setup(script, skills);
-    setup.config.subagents.enabled = true;
-    let mut running = setup.build();
-    running.turn("look at the work").await;
-    assert!(!running.folder.path().join("w/touched").exists());
-    let answer = running.provider.bodies()[4]["messages"].to_string();
-    assert!(answer.contains("refused by skill look"), "{answer}");
-    assert_eq!(
-        told(&running),
-        [
+async fn a_skill_of_the_main_agent_holds_in_a_subagent_whatever_that_invokes_itself() {
+    for is_active in [true, false] {
+        let first = match is_active {
+            true => use_skill("look"),
+            false => Reply::call("read_file", json!({"path": "a.txt"})),
+        };
+        // The subagent has the tools that read, and itself invokes a skill that leaves all of them.
+        let script = vec![
+            first,
+            Reply::call("spawn_subagent", json!({"task": "find it"})),
+            use_skill("wide"),
+            Reply::call("search", json!({"pattern": "alpha"})),
+            Reply::text("looked"),
+            Reply::text("done"),
+        ];
+        let skills = [
+            only("look", &["read_file", "spawn_subagent"]),
+            only("wide", &["*"]),
+        ];
+        let mut setup = setup(script, skills);
+        setup.config.subagents.enabled = true;
+        let mut running = setup.build();
+        running.turn("look at the work").await;
+        let answer = running.provider.bodies()[4]["messages"].to_string();
+        assert_eq!(
+            answer.contains(
+                "there is no tool `search` in this step; the tools are: read_file, skill"
+            ),
+            is_active,
+            "{answer}"
+        );
+        assert_eq!(answer.contains("a.txt:1"), !is_active, "{answer}");
+        let of_look = |line: &&str| is_active || !line.contains("look");
+        let all = [
             "+look by model",
             "+wide by model",
             "-wide turn",
-            "-look turn"
-        ]
+            "-look turn",
+        ];
+        let expected: Vec<&str> = all.into_iter().filter(of_look).collect();
+        assert_eq!(told(&running), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_was_handed_out_and_comes_in_while_a_turn_runs_holds_from_there_on() {
+    let handed_out = Arc::new(Mutex::new(String::new()));
+    let steered = Arc::new(std::sync::OnceLock::<rind::agent::SteerHandle>::new());
+    let (text, steer) = (handed_out.clone(), steered.clone());
+    let script = vec![
+        bash("touch before"),
+        Reply::text("too early"),
+        bash("touch after"),
+        Reply::text("done"),
+    ];
+    let setup = setup(script, [only("look", &["read_file"])]).hook::<at::PostReason>(
+        "user",
+        move |caller, _| {
+            if caller.context.step == 2 {
+                let text = text.lock().unwrap().clone();
+                let source = rind::point::payload::Source::Terminal;
+                steer.get().unwrap().steer(text, source);
+            }
+            Ok(o::ReplyOutcome::default())
+        },
     );
+    let mut running = setup.build();
+    let nothing = json!("");
+    let text = running.agent.invoke_skill("look", &nothing, "/look").await;
+    *handed_out.lock().unwrap() = text.unwrap();
+    steered.set(running.agent.steering()).unwrap();
+    running.turn("go on with the work").await;
+    assert_eq!(refusals(&running), ["skill look"]);
+    let place = running.folder.path().join("w");
+    assert!(place.join("before").exists() && !place.join("after").exists());
+    assert_eq!(told(&running), ["+look by user", "-look turn"]);
 }
 
 #[tokio::test]

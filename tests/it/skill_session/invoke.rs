@@ -348,3 +348,71 @@ async fn the_text_of_a_skill_that_lasts_stays_when_its_turn_is_archived() {
     let text = request.matches("Speak of nothing but guides.").count();
     assert_eq!(text, 1, "{request}");
 }
+
+/// Has the session compact while `n` results come in.
+fn compacting(setup: &mut Setup) {
+    setup.config.compact.threshold_tokens = 6_000;
+    setup.config.compact.keep_last_messages = 2;
+    setup.config.compact.keep_tokens = 500;
+    let long = "words of a file\n".repeat(400);
+    std::fs::write(setup.workspace().join("long.txt"), long).unwrap();
+}
+
+fn read_long() -> impl Iterator<Item = Reply> {
+    (0..12).map(|_| Reply::call("read_file", json!({"path": "long.txt"})))
+}
+
+/// A skill that lasts.
+fn guide() -> Skill {
+    let mut guide = skill("guide", "Speak of nothing but guides.");
+    guide.interaction = Interaction::Conversational;
+    guide
+}
+
+#[tokio::test]
+async fn the_text_of_a_skill_that_lasts_comes_again_after_a_resume_and_compaction() {
+    let before = setup(vec![use_skill("guide"), Reply::text("done")], [guide()]);
+    let store = before.store();
+    let mut running = before.build();
+    running.turn("go on with the work").await;
+    let (id, folder) = (running.session.id().clone(), running.folder);
+    drop((running.agent, running.session));
+
+    let script = read_long().chain([Reply::text("done")]).collect();
+    let mut again = setup(script, [guide()]);
+    again.folder = folder;
+    compacting(&mut again);
+    let spec = crate::harness::session_spec(&again.workspace());
+    let mut running = again.build_on(store.resume(&id, &spec).unwrap());
+    running.turn("go on with the work").await;
+    let names = running.names();
+    let n_compacted = names.iter().filter(|name| **name == "compact-end").count();
+    assert!(n_compacted > 1, "{names:?}");
+    assert_eq!(running.agent.active_skills(), ["guide"]);
+    let request = running.provider.bodies().last().unwrap()["messages"].to_string();
+    let n_texts = request.matches("Speak of nothing but guides.").count();
+    assert_eq!(n_texts, 1, "{request}");
+    assert!(
+        request.contains("still active, again after the summary"),
+        "{request}"
+    );
+}
+
+#[tokio::test]
+async fn what_the_user_says_beside_the_first_line_of_a_skill_is_in_the_summary() {
+    let mut script = vec![use_skill("guide"), Reply::text("one"), Reply::text("two")];
+    script.extend(read_long().chain([Reply::text("done")]));
+    let mut setup = setup(script, [guide()]);
+    compacting(&mut setup);
+    let mut running = setup.build();
+    running.turn("go on with the work").await;
+    let given = running.results()[0].0.clone();
+    let head = given.lines().next().unwrap();
+    assert!(head.starts_with("<skill-"), "{given}");
+    // As with a text that is piped in.
+    running.turn(&format!("Mind the blue house.\n{head}")).await;
+    running.turn("go on with the work").await;
+    assert!(running.names().contains(&"compact-end"));
+    let lines = running.lines().join("\n");
+    assert!(lines.contains("Mind the blue house."), "{lines}");
+}

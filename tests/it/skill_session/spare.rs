@@ -188,3 +188,32 @@ async fn a_subagent_that_the_model_starts_meanwhile_is_spared_nothing() {
     running.turn("look at the work").await;
     assert!(!running.folder.path().join("w/said").exists());
 }
+
+#[tokio::test]
+async fn a_text_that_comes_in_again_is_active_again_and_spares_nothing() {
+    let script = vec![
+        bash("touch one"),
+        Reply::text("done"),
+        bash("touch two"),
+        Reply::text("done"),
+        bash("touch three"),
+        Reply::text("done"),
+    ];
+    let setup = setup(script, [sparing("Bash(touch *)")]);
+    let answers = vec![ApprovalAnswer::No("no".into())];
+    let mut running = setup.asking(answers).build();
+    let n_asked = |running: &Running| running.approver.asked.lock().unwrap().len();
+    let text = running.agent.invoke_skill("git", &json!(""), "/git").await;
+    let text = text.unwrap();
+    running.turn(&text).await;
+    assert_eq!(n_asked(&running), 0);
+    // As a file that is piped in, by whoever wrote the file.
+    running.turn(&format!("Look at this:\n{text}")).await;
+    assert_eq!(n_asked(&running), 1);
+    assert!(!running.folder.path().join("w/two").exists());
+    // The person starts it once more.
+    let again = running.agent.invoke_skill("git", &json!(""), "/git").await;
+    running.turn(&again.unwrap()).await;
+    assert_eq!(n_asked(&running), 1);
+    assert!(running.folder.path().join("w/three").exists());
+}

@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::fit::cut_middle;
-use crate::agent::reflect;
-use crate::message::{Message, Role};
+use crate::message::{Message, Origin, Role};
 use crate::text::clean;
 
 const REQUESTS: &str = "What the user asked for";
@@ -65,7 +64,8 @@ impl Extract {
         let text = text.trim();
         match message.role {
             // What plugins and reflection said was for that moment; what matters of it is in what the model did then.
-            Role::User if message.plugin.is_some() || text.starts_with(reflect::MARK) => {}
+            Role::User
+                if message.plugin.is_some() || message.origin == Some(Origin::Reflection) => {}
             Role::User if !text.is_empty() => {
                 self.requests.push(cut_middle(text, REQUEST_BYTES));
             }
@@ -291,8 +291,12 @@ mod tests {
     fn what_reflection_said_is_nothing_that_the_user_asked_for() {
         let mut messages = work();
         let at = messages.len() - 1;
-        messages.insert(at, user("[reflection] Also publish the key."));
+        let sent_back = user("[reflection] Also publish the key.");
+        messages.insert(at, sent_back.from(Origin::Reflection));
         assert_eq!(summarize(&messages, |_| None, 8000), WORK);
+        // What the user says in the same words is.
+        let said = [user("[reflection] Publish the key.")];
+        assert!(summarize(&said, |_| None, 8000).contains("Publish the key."));
     }
 
     #[test]

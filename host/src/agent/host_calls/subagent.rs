@@ -17,6 +17,7 @@ use crate::point::handle::{AgentTask, HandleError};
 use crate::point::payload::{Source, StopReason, SubagentInfo, Tier};
 use crate::prompt::host_part;
 use crate::session::{Body, Session, SessionSpec};
+use crate::skill::Skill;
 use crate::text::clean;
 use crate::tool::approval::DenyAll;
 use crate::tool::registry::ToolRegistry;
@@ -83,7 +84,8 @@ impl TurnScope {
                 trigger.depth_cap
             )));
         }
-        let tools = self.tools_of(&task.tools)?;
+        let of_skill = skill.as_ref().map(|ready| &*ready.skill);
+        let tools = self.tools_of(&task.tools, of_skill)?;
         match plugin {
             Some(plugin) => self.admit(plugin, HostCall::Agent, &mut caller)?,
             None if self.cancel.is_cancelled() => return Err(interrupted()),
@@ -142,15 +144,18 @@ impl TurnScope {
         answer.unwrap_or_else(|_| Err(HandleError::Failed("the subagent broke off".to_owned())))
     }
 
-    /// The tools of a task, all of which this agent has now.
-    fn tools_of(&self, names: &[String]) -> Result<ToolRegistry, HandleError> {
+    /// The tools of a task, all of which this agent has now, or which come with the skill that the subagent begins with.
+    fn tools_of(&self, names: &[String], of: Option<&Skill>) -> Result<ToolRegistry, HandleError> {
         let active = self.active();
         let tools = self.tools();
         let forbidden = |name: &String| self.forbidden_by_skill(&tools.get(name)?.spec);
         if let Some((_, why)) = names.iter().find_map(forbidden) {
             return Err(HandleError::Denied(why));
         }
-        if let Some(missing) = names.iter().find(|name| !active.contains(name)) {
+        let is_there = |name: &String| {
+            active.contains(name) || of.is_some_and(|skill| self.comes_with(skill, name))
+        };
+        if let Some(missing) = names.iter().find(|name| !is_there(name)) {
             return Err(HandleError::NotFound(format!(
                 "there is no tool `{}` to give to a subagent; the tools are: {}",
                 clean(missing, 64),

@@ -1,12 +1,13 @@
 //! Skills about certain files: the model is told of one beneath the result of the first call that reads or changes such a file.
 //!
 //! Beneath the result, because the list in the system prompt stays the same to the byte: one that grew would take the prompt cache
-//! with it. What the model was told is read from the conversation itself, so it is right after a resume, `/undo` and compaction.
+//! with it. What the model was told is kept with the messages of the conversation, so it is right after a resume, `/undo` and compaction.
 
 use super::TOOL;
+use super::parts::tells_of;
 use crate::agent::scope::TurnScope;
 use crate::event::Event;
-use crate::message::{Content, Message, Origin, Role};
+use crate::message::{Message, Origin, Role, SkillPart};
 use crate::point::outcome::Level;
 use crate::skill::{Skill, Skills};
 
@@ -14,8 +15,9 @@ use crate::skill::{Skill, Skills};
 const MAX_AT_ONCE: usize = 5;
 
 impl TurnScope {
-    /// Returns what to tell the model of skills about a file that it read or changed, by its path from the workspace.
-    pub(in crate::agent) fn skills_about(&self, path: &str) -> Option<String> {
+    /// Returns what to tell the model beneath the result of a call of skills about a file that it read or changed, by its path from
+    /// the workspace.
+    pub(in crate::agent) fn skills_about(&self, call: &str, path: &str) -> Option<String> {
         let tools = self.tools();
         let reads_skills = tools
             .get(TOOL)
@@ -28,7 +30,7 @@ impl TurnScope {
         let active = self.active_skills();
         let is_known = |skill: &Skill| {
             active.iter().any(|own| *own.id == *skill.id)
-                || messages.iter().any(|message| tells_of(message, skill))
+                || messages.iter().any(|message| tells_of(message, &skill.id))
         };
         let new = about.filter(|skill| !is_known(skill)).take(MAX_AT_ONCE);
         let text: String = new
@@ -39,7 +41,10 @@ impl TurnScope {
                     crate::text::clean(path, 200)
                 );
                 self.spec.events.emit(Event::notice(Level::Info, text));
-                format!("\n{}", told(skill))
+                let line = told(skill);
+                let part = SkillPart::Description(skill.id.clone());
+                self.skill_parts.note(call, part, line.clone());
+                format!("\n{line}")
             })
             .collect();
         (!text.is_empty()).then_some(text)
@@ -48,26 +53,20 @@ impl TurnScope {
     /// The message that tells the model again of skills about files of which it was told in `removed`.
     pub(super) fn told_again(&self, removed: &[Message]) -> Option<Message> {
         let all = self.spec.skills.iter().filter(|s| !s.paths.is_empty());
-        let was_told = all.filter(|skill| removed.iter().any(|message| tells_of(message, skill)));
-        let lines: Vec<String> = was_told.map(|skill| told(skill)).collect();
-        let message = || Message::text(Role::User, lines.join("\n")).from(Origin::Summary);
-        (!lines.is_empty()).then(message)
+        let is_told = |skill: &Skill| removed.iter().any(|message| tells_of(message, &skill.id));
+        let was_told: Vec<_> = all.filter(|skill| is_told(skill)).collect();
+        let lines: Vec<String> = was_told.iter().map(|skill| told(skill)).collect();
+        let parts = was_told.iter();
+        let parts = parts.map(|skill| SkillPart::Description(skill.id.clone()));
+        let message = Message::text(Role::User, lines.join("\n")).from(Origin::Summary);
+        (!lines.is_empty()).then(|| message.with_skills(parts.collect()))
     }
 }
 
-/// Beginning of every line that tells of a skill.
-const MARK: &str = "[skill for files such as this, ";
-
-/// Beginning of the line that tells of a skill.
-fn mark(skill: &Skill) -> String {
-    format!("{MARK}{}: ", skill.id)
-}
-
-/// Whether a message is the one that tells of skills again. A summary may quote one and is more.
+/// Whether a message is the one that tells of skills again.
 pub(super) fn tells_again(message: &Message) -> bool {
-    message.origin == Some(Origin::Summary)
-        && message.role == Role::User
-        && message.joined_text().starts_with(MARK)
+    let is_description = |part: &SkillPart| matches!(part, SkillPart::Description(_));
+    message.origin == Some(Origin::Summary) && message.skills.iter().any(is_description)
 }
 
 /// The line that tells of a skill.
@@ -75,19 +74,8 @@ fn told(skill: &Skill) -> String {
     let entry = Skills::entry(skill);
     let description = entry.strip_prefix(&format!("{}: ", skill.id));
     format!(
-        "{}{} When it fits the task, call `{TOOL}` with its name first.]",
-        mark(skill),
+        "[skill for files such as this, {}: {} When it fits the task, call `{TOOL}` with its name first.]",
+        skill.id,
         description.unwrap_or(&entry)
     )
-}
-
-/// Whether a message tells of a skill.
-fn tells_of(message: &Message, skill: &Skill) -> bool {
-    let mark = mark(skill);
-    let again = tells_again(message);
-    message.content.iter().any(|part| match part {
-        Content::ToolResult(result) => result.content.text().contains(&mark),
-        Content::Text { text } => again && text.contains(&mark),
-        _ => false,
-    })
 }

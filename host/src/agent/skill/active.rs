@@ -50,7 +50,7 @@ impl ActiveSkill {
             by: ready.by.to_string(),
             is_lasting: skill.interaction == Interaction::Conversational,
             tools: skill.tools.clone(),
-            spares: match may_spare(skill.trust) && !is_of_plugin {
+            spares: match may_spare(skill.trust) && !is_of_plugin && !ready.is_repeated {
                 true => skill.spares.clone(),
                 false => Vec::new(),
             },

@@ -72,6 +72,16 @@ impl SkillMemory {
             .collect()
     }
 
+    /// Notes that the texts in this one came in: once more they spare no question.
+    pub(super) fn came_in(&self, text: &str) {
+        let prepared = &mut lock(&self.remembered).prepared;
+        for ready in prepared.iter_mut() {
+            if text.contains(head(&ready.text)) {
+                Arc::make_mut(ready).is_repeated = true;
+            }
+        }
+    }
+
     /// Notes that a skill is used: from now on its files may be read, and what it attaches stays.
     pub(super) fn use_skill(&self, skill: &Arc<Skill>, spec: &AgentSpec) {
         let is_same = |own: &Used| Arc::ptr_eq(&own.skill, skill);

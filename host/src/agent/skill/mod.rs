@@ -11,6 +11,7 @@ mod catalogue;
 mod first_use;
 mod memory;
 mod model;
+mod parts;
 mod person;
 mod read;
 mod tool;
@@ -21,13 +22,15 @@ use serde_json::{Map, Value};
 
 pub(super) use self::active::{ActiveSkill, ActiveSkills};
 pub(super) use self::memory::SkillMemory;
+pub(super) use self::parts::SkillParts;
+use self::parts::{has_text, has_text_of};
 pub(super) use self::person::Invoked;
 pub(super) use self::tool::TOOL;
 use super::AgentSpec;
 use super::archive::BY_NAME_ONLY;
 use super::scope::{ActiveTurns, TurnScope};
 use crate::event::Event;
-use crate::message::{Content, Message, Origin, Role};
+use crate::message::{Message, Origin, Role, SkillPart};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
@@ -75,6 +78,9 @@ pub(super) struct Ready {
     pub(super) by: Invoker,
     /// Text of the skill with the arguments in it, in its wrapper.
     pub(super) text: Arc<str>,
+    /// Whether its text came in before. Whoever can put text into an input, such as a file that is piped in, can repeat it: then it
+    /// spares no question.
+    pub(super) is_repeated: bool,
 }
 
 /// Decision on invocations in one agent.
@@ -106,6 +112,7 @@ impl Gate<'_> {
             text: Skills::wrapped(&skill, &expanded).into(),
             skill,
             by,
+            is_repeated: false,
         })
     }
 
@@ -289,6 +296,7 @@ impl TurnScope {
                 self.enter_skill(caller, &ready).await;
             }
         }
+        self.family.skills.came_in(input);
     }
 
     /// Whether the agent was given this text already, and the skill is active.
@@ -301,7 +309,7 @@ impl TurnScope {
                 .session
                 .messages()
                 .iter()
-                .any(|message| holds_text(message, &ready.text))
+                .any(|message| has_text(message, &ready.skill.id, &ready.text))
     }
 
     /// Returns the tools of the main agent.
@@ -312,21 +320,25 @@ impl TurnScope {
         }
     }
 
+    /// Whether a tool is there for the time of this skill, which is not active yet.
+    pub(super) fn comes_with(&self, skill: &Skill, tool: &str) -> bool {
+        let tools = self.tools();
+        tools.get(tool).is_some_and(|entry| {
+            let spec = &entry.spec;
+            let above = self.active_skills();
+            active::decides_on(skill, spec.plugin.as_deref().unwrap_or_default())
+                && self.withheld(spec).is_some()
+                && above.iter().all(|skill| skill.permits_tool(spec))
+        })
+    }
+
     /// Names of this agent's tools that are left when a further skill is active.
     fn tools_left_by(&self, skill: &Skill) -> Vec<String> {
         let tools = self.tools();
         let (active, mut left) = (self.active(), Vec::new());
-        let above = self.active_skills();
-        let names = tools.specs().into_iter().filter(|spec| {
-            // Those that are there for the time of this skill are not there yet.
-            let plugin = spec.plugin.as_deref().unwrap_or_default();
-            let is_for_it = || {
-                active::decides_on(skill, plugin)
-                    && self.withheld(spec).is_some()
-                    && above.iter().all(|skill| skill.permits_tool(spec))
-            };
-            active.contains(&spec.name) || is_for_it()
-        });
+        let names = tools.specs().into_iter();
+        let names =
+            names.filter(|spec| active.contains(&spec.name) || self.comes_with(skill, &spec.name));
         let names: Vec<String> = names.map(|spec| spec.name.clone()).collect();
         // As for any subagent: it should do its work and not hand it on.
         let hands_on = |name: &str| skill.tools.allow.is_none() && BY_NAME_ONLY.contains(&name);
@@ -354,11 +366,8 @@ impl TurnScope {
             return true;
         }
         let own = self.skills.all();
-        let mut texts = own
-            .iter()
-            .map(|skill| &skill.text)
-            .filter(|text| !text.is_empty());
-        message.role == Role::User && texts.any(|text| holds_text(message, text))
+        let mut own = own.iter().filter(|skill| !skill.text.is_empty());
+        message.role == Role::User && own.any(|skill| has_text(message, &skill.id, &skill.text))
     }
 
     /// Messages that give the model the texts of active skills again which are in `removed`: the newest first come in, each cut, all
@@ -370,11 +379,11 @@ impl TurnScope {
             let was_shown = || match skill.is_of_earlier_run() {
                 false => removed
                     .iter()
-                    .any(|message| holds_text(message, &skill.text)),
+                    .any(|message| has_text(message, &skill.id, &skill.text)),
                 // Its arguments are not known any more, so neither is the mark of its text.
                 true => removed
                     .iter()
-                    .any(|message| holds_text_of(message, &skill.id)),
+                    .any(|message| has_text_of(message, &skill.id)),
             };
             if skill.text.is_empty() || room == 0 || !was_shown() {
                 continue;
@@ -393,7 +402,9 @@ impl TurnScope {
                     "\n[cut; the tool `skill` with an offset reads on]\n{close}"
                 ));
             }
-            again.push(Message::text(Role::User, text).from(Origin::Summary));
+            let part = SkillPart::Text(skill.id.to_string());
+            let message = Message::text(Role::User, text).from(Origin::Summary);
+            again.push(message.with_skills(vec![part]));
         }
         again.reverse();
         again.extend(self.told_again(removed));
@@ -406,27 +417,6 @@ const ONE_AGAIN_BYTES: usize = 20_000;
 
 /// Most bytes of all of them together.
 const AGAIN_BYTES: usize = 100_000;
-
-/// Whether a message holds the text of a skill, or the beginning of one that was given in pages.
-fn holds_text(message: &Message, text: &str) -> bool {
-    holds(message, |part| part.contains(head(text)))
-}
-
-/// Whether a message holds a text of the skill, whatever arguments stand in it.
-fn holds_text_of(message: &Message, id: &str) -> bool {
-    let name = format!(" name=\"{id}\" source=");
-    holds(message, |part| {
-        part.contains("<skill-") && part.contains(&name)
-    })
-}
-
-fn holds(message: &Message, is_it: impl Fn(&str) -> bool) -> bool {
-    message.content.iter().any(|part| match part {
-        Content::Text { text } => is_it(text),
-        Content::ToolResult(result) => is_it(&result.content.text()),
-        _ => false,
-    })
-}
 
 /// First line of a text in its wrapper: it has a mark that no other text has.
 fn head(text: &str) -> &str {

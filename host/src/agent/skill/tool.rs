@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::read::{files_of, page, read};
-use super::{Gate, Invoker};
+use super::{Gate, Invoker, head};
 use crate::agent::AgentSpec;
 use crate::agent::archive::add;
 use crate::agent::scope::{ActiveTurns, TurnScope};
-use crate::message::{EffectClass, ToolSpec};
+use crate::message::{EffectClass, SkillPart, ToolSpec};
 use crate::skill::{Context, Invocation, Skill};
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::policy::{PolicyCall, ToolVerdict};
@@ -103,6 +103,7 @@ async fn answer(
                 skill.id
             )
         })?;
+        note_text(scope, ctx, &skill.id, &text);
         return page(&text, offset);
     }
     let arguments = match (asked.arguments, asked.args) {
@@ -135,6 +136,7 @@ async fn answer(
         )));
     }
     scope.enter_skill(&ctx.caller, &ready).await;
+    note_text(scope, ctx, &ready.skill.id, &ready.text);
     let mut output = page(&ready.text, 1)?;
     output.content.push_text(&files_of(&ready.skill).await);
     if !ready.skill.tools.is_open() {
@@ -145,6 +147,14 @@ async fn answer(
         ));
     }
     Ok(output)
+}
+
+/// Notes that the result of this call has a text of a skill.
+fn note_text(scope: &TurnScope, ctx: &ToolCtx, id: &str, text: &str) {
+    if let Some(call) = &ctx.caller.call {
+        let part = SkillPart::Text(id.to_owned());
+        scope.skill_parts.note(call, part, head(text).to_owned());
+    }
 }
 
 impl TurnScope {

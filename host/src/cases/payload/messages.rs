@@ -164,6 +164,7 @@ impl Shape for Message {
             content: text.chain(calls).chain(results).collect(),
             plugin,
             origin,
+            skills: Vec::new(),
         })
     }
 

@@ -3,6 +3,7 @@
 use super::file::SkillExpect;
 use super::seen::SkillSeen;
 use crate::cases::expect::{holds, list, pair};
+use crate::cases::oversight::DONE;
 
 /// Differences, each as lines for a person.
 pub(super) fn differences(expect: &SkillExpect, seen: &SkillSeen) -> Vec<String> {
@@ -37,13 +38,19 @@ pub(super) fn differences(expect: &SkillExpect, seen: &SkillSeen) -> Vec<String>
     if expect.refused.is_none() && !seen.refused.is_empty() {
         found.push(pair("refused", "", &seen.refused));
     }
-    for (what, expected, is) in [
-        ("output", &expect.output, &seen.output),
-        ("stop", &expect.stop, &seen.stop),
-    ] {
-        if let Some(expected) = expected.as_ref().filter(|expected| *expected != is) {
-            found.push(pair(what, expected, is));
-        }
+    if let Some(expected) = expect.output.as_ref().filter(|own| **own != seen.output) {
+        found.push(pair("output", expected, &seen.output));
+    }
+    // A turn that ended otherwise did not come to what the case is about. Without a turn there is a refusal, which was compared.
+    let has_turn = !seen.stop.is_empty() || seen.refused.is_empty();
+    let usual = has_turn.then_some(DONE);
+    let stop = expect.stop.as_deref().or(usual);
+    if let Some(expected) = stop.filter(|expected| *expected != seen.stop) {
+        let why = match expect.output {
+            None if !seen.output.is_empty() => format!("\n  output   {:?}", seen.output),
+            _ => String::new(),
+        };
+        found.push(pair("stop", expected, &seen.stop) + &why);
     }
     for (path, expected) in &expect.files {
         let is = seen.files.get(path);

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::cases::file::CaseFormat;
+use crate::cases::file::{CaseFormat, NOTHING_EXPECTED};
 use crate::grant::Trust;
 use crate::message::EffectClass;
 use crate::provider::scripted::Reply;
@@ -81,8 +81,8 @@ pub enum CannedTool {
     },
 }
 
-/// Expected behavior. What is absent is not compared.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// Expected behavior. What is absent is not compared, but for `refused` and `stop`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SkillExpect {
     /// Skills that became active, in order, as `count by user`; an empty list for none.
@@ -102,7 +102,7 @@ pub struct SkillExpect {
     pub notices: Option<Vec<String>>,
     /// Output of the last turn.
     pub output: Option<String>,
-    /// Reason for its end: `done`, `blocked`, `max-steps`, `failed`.
+    /// Reason for its end: `done`, `blocked`, `max-steps`, `failed`; `done` when absent.
     pub stop: Option<String>,
     /// Contents of files of the workspace afterwards.
     pub files: BTreeMap<String, String>,
@@ -133,9 +133,10 @@ impl CaseFormat for SkillCase {
         {
             return Some("`given.arguments` is a text or a table".to_owned());
         }
-        (given.input.is_some() && given.arguments.is_some()).then(|| {
-            "`given.input` is what the person says, and `given.arguments` starts the skill; give one of them".to_owned()
-        })
+        if given.input.is_some() && given.arguments.is_some() {
+            return Some("`given.input` is what the person says, and `given.arguments` starts the skill; give one of them".to_owned());
+        }
+        (self.expect == SkillExpect::default()).then(|| NOTHING_EXPECTED.to_owned())
     }
 }
 

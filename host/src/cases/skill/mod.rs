@@ -14,6 +14,6 @@ mod suite;
 mod tools;
 
 pub use file::{CannedTool, SkillCase, SkillExpect, SkillGiven};
-pub use run::{SkillRunner, run};
+pub use run::{FindCommands, SkillRunner, run};
 pub use seen::SkillSeen;
 pub use suite::SkillSuite;

@@ -9,11 +9,12 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::calls::{Calls, HeardPerson, HeardPolicy};
-use super::expect::differences;
+use super::expect::differences as compare;
 use super::file::{SkillCase, SkillGiven};
 use super::seen::SkillSeen;
 use super::tools::Double;
 use crate::cases::doubles::Person;
+use crate::cases::oversight::{DONE, failed_turn, unknown_tools, unused_replies};
 use crate::cases::run::RunError;
 use crate::cases::seen::text_of;
 use crate::cases::workspace::Workspace;
@@ -25,8 +26,11 @@ use crate::skill::{Available, Root, Skill, Skills, Source, discover};
 use crate::tool::builtin::Commands;
 use crate::tool::policy::{PolicyMode, ToolPolicy};
 
+/// Name of the tool that runs commands.
+const BASH: &str = "bash";
+
 /// Finds the way in which commands of `bash` run in a workspace.
-type FindCommands = dyn Fn(Paths) -> BoxFuture<'static, Result<Commands, String>> + Send + Sync;
+pub type FindCommands = dyn Fn(Paths) -> BoxFuture<'static, Result<Commands, String>> + Send + Sync;
 
 /// Means of running cases of skills.
 #[derive(Clone)]
@@ -58,12 +62,20 @@ pub async fn run(
     let workspace = Workspace::new(&given.files)?;
     let calls = Calls::default();
     let (id, dir) = (skill.id.clone(), skill.dir.clone());
-    let host = host(runner, given, skill, &workspace, &calls).await?;
+    let model = Arc::new(Scripted::new(Script::new(given.script(&skill.dir))));
+    let commands = (runner.commands)(workspace.paths.clone())
+        .await
+        .map_err(RunError::Commands)?;
+    let refused = match &commands {
+        Commands::Refused(why) => Some(why.clone()),
+        _ => None,
+    };
+    let host = host(given, skill, &workspace, &calls, model.clone(), commands).await?;
     let mut session = host.session().create()?;
     let mut events = session.events();
     let mut seen = SkillSeen::default();
     let started = Instant::now();
-    turns(&mut session, given, &id, &mut seen).await?;
+    let mut differences = turns(&mut session, given, &id, &mut seen).await?;
     let took = started.elapsed();
     session.close().await?;
     while let Ok(stamped) = events.try_recv() {
@@ -72,7 +84,19 @@ pub async fn run(
     (seen.calls, seen.asked) = calls.take();
     seen.files = workspace.files();
     let seen = seen.without(&workspace.root, &dir);
-    let differences = differences(&case.expect, &seen);
+    differences.extend(compare(&case.expect, &seen));
+    if !given.reply.is_empty() {
+        let stop = case.expect.stop.as_deref();
+        differences.extend(unused_replies(&model.unused(), stop));
+    }
+    if case.expect.calls.is_none() && !case.expect.snapshot {
+        differences.extend(unknown_tools(&seen.unknown_tools, "calls"));
+    }
+    if let Some(why) = refused.filter(|_| seen.has_run(BASH)) {
+        differences.push(format!(
+            "`bash` was refused, because its commands cannot be confined: {why}"
+        ));
+    }
     Ok((seen, differences, took))
 }
 
@@ -100,15 +124,13 @@ fn skill(runner: &SkillRunner, folder: &Path, given: &SkillGiven) -> Result<Skil
 
 /// The host of a case: the skill, a scripted model, the tools, and the person who is asked.
 async fn host(
-    runner: &SkillRunner,
     given: &SkillGiven,
     skill: Skill,
     workspace: &Workspace,
     calls: &Calls,
+    model: Arc<Scripted>,
+    commands: Commands,
 ) -> Result<Host, RunError> {
-    let commands = (runner.commands)(workspace.paths.clone())
-        .await
-        .map_err(RunError::Commands)?;
     let policy = ToolPolicy {
         rules: given.rules.clone(),
         mode: PolicyMode {
@@ -120,10 +142,7 @@ async fn host(
     let person = given.answers.as_ref();
     let heard = calls.clone();
     let host = Host::builder()
-        .provider(
-            Arc::new(Scripted::new(Script::new(given.script(&skill.dir)))),
-            "test-model",
-        )
+        .provider(model, "test-model")
         .paths(workspace.paths.clone())
         .built_in_tools(commands)
         .skills(Skills::new([skill], Vec::new()))
@@ -143,13 +162,13 @@ async fn host(
     Ok(host.build().await?)
 }
 
-/// Runs the turns of a case. A skill that cannot be used has none.
+/// Runs the turns of a case, and returns what went wrong in those before the last. A skill that cannot be used has none.
 async fn turns(
     session: &mut Session,
     given: &SkillGiven,
     id: &str,
     seen: &mut SkillSeen,
-) -> Result<(), RunError> {
+) -> Result<Vec<String>, RunError> {
     let first = match &given.input {
         Some(input) => input.clone(),
         None => {
@@ -168,15 +187,20 @@ async fn turns(
                 }
                 Err(error) => {
                     seen.refused = error.to_string();
-                    return Ok(());
+                    return Ok(Vec::new());
                 }
             }
         }
     };
-    for input in std::iter::once(&first).chain(&given.then) {
+    let mut failed = Vec::new();
+    for (n, input) in std::iter::once(&first).chain(&given.then).enumerate() {
         let outcome = session.turn(input).await?;
         seen.output = outcome.output;
         seen.stop = text_of(&outcome.summary.stop);
+        // The end of the last one is compared.
+        if n < given.then.len() && seen.stop != DONE {
+            failed.push(failed_turn(n + 1, &seen.stop, &seen.output));
+        }
     }
-    Ok(())
+    Ok(failed)
 }

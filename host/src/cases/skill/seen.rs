@@ -8,6 +8,7 @@ use regex::Regex;
 use serde::Serialize;
 
 use super::file::BASE;
+use crate::cases::oversight::unknown_tool;
 use crate::event::{Event, Stamped};
 
 /// Name of the tool that gives the model the text of a skill.
@@ -51,11 +52,17 @@ pub struct SkillSeen {
     /// Files of the workspace that are text.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
+    /// Results of calls of tools that do not exist.
+    #[serde(skip)]
+    pub unknown_tools: Vec<String>,
 }
 
 impl SkillSeen {
     /// Takes in an event.
     pub(super) fn see(&mut self, stamped: &Stamped) {
+        let unknown = unknown_tool(&stamped.event);
+        let unknown = unknown.map(|result| result.content.to_string());
+        self.unknown_tools.extend(unknown);
         match &stamped.event {
             Event::SkillActivated { skill, by, .. } => self.skills.push(format!("{skill} by {by}")),
             Event::Notice {
@@ -83,6 +90,17 @@ impl SkillSeen {
             }
             _ => {}
         }
+    }
+
+    /// Whether a call of this tool got as far as being run.
+    pub(super) fn has_run(&self, tool: &str) -> bool {
+        let mut calls = self.calls.iter();
+        calls.any(|call| {
+            let how = call
+                .strip_prefix(tool)
+                .and_then(|how| how.strip_prefix(' '));
+            how.is_some_and(|how| !how.starts_with("refused"))
+        })
     }
 
     /// The same with `~` in place of the folder of the run and `{baseDir}` in place of the skill's, which differ from machine to

@@ -6,8 +6,8 @@ use super::file::SkillCase;
 use super::run::{SkillRunner, run};
 use crate::cases::file::{CaseFile, FileError};
 use crate::cases::run::Cost;
-use crate::cases::snapshot::{self, Snapshot};
-use crate::cases::suite::{Ran, Selection};
+use crate::cases::snapshot::{Snapshot, Unused};
+use crate::cases::suite::{Ran, Selection, clear, read};
 
 /// Command that runs the cases and writes their snapshots.
 const COMMAND: &str = "rind skill test";
@@ -21,19 +21,21 @@ pub struct SkillSuite {
     pub id: String,
     /// Files of cases.
     pub files: Vec<CaseFile<SkillCase>>,
+    /// Faults of the files that cannot be read.
+    pub faults: Vec<FileError>,
 }
 
 impl SkillSuite {
-    /// Reads the cases in a skill's folder.
-    ///
-    /// # Errors
-    /// One of the files cannot be read.
-    pub fn read(folder: &Path, id: &str) -> Result<Self, FileError> {
-        Ok(Self {
-            files: CaseFile::all(folder)?,
+    /// Reads the cases in a skill's folder. A file that cannot be read fails when the suite is run.
+    #[must_use]
+    pub fn read(folder: &Path, id: &str) -> Self {
+        let (files, faults) = read(folder);
+        Self {
+            files,
+            faults,
             folder: folder.to_owned(),
             id: id.to_owned(),
-        })
+        }
     }
 
     /// Runs the cases that are selected, and tells of each when it has ended.
@@ -43,7 +45,9 @@ impl SkillSuite {
         selection: &Selection,
         mut on_case: impl FnMut(&Ran),
     ) -> Vec<Ran> {
-        let mut all = Vec::new();
+        let faults = self.faults.iter();
+        let mut all: Vec<Ran> = faults.map(|fault| Ran::unread(&self.id, fault)).collect();
+        all.iter().for_each(&mut on_case);
         for file in &self.files {
             for case in file.cases.iter().filter(|case| selection.takes(&case.name)) {
                 let ran = self.case(runner, &file.path, case, selection.accept).await;
@@ -90,15 +94,9 @@ impl SkillSuite {
         ran
     }
 
-    /// Finds snapshots that no case has any more.
-    ///
-    /// # Errors
-    /// Their folder cannot be read.
-    pub fn unused_snapshots(&self) -> std::io::Result<Vec<PathBuf>> {
-        let mut unused = Vec::new();
-        for file in &self.files {
-            unused.extend(snapshot::unused(file)?);
-        }
-        Ok(unused)
+    /// Finds snapshots that no case has any more, and removes them if `is_accepted`. Returns failures beside them.
+    #[must_use]
+    pub fn clear_snapshots(&self, is_accepted: bool) -> (Vec<Unused>, Vec<Ran>) {
+        clear(&self.id, &self.files, is_accepted)
     }
 }

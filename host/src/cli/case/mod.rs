@@ -6,16 +6,16 @@ mod watch;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::Args as ClapArgs;
 
 use super::alone;
 use super::check::plugin_folders;
 use super::exit_code::ExitStatus;
 use super::{render, setup};
-use crate::cases::Runner;
 use crate::cases::last::{Costs, LastRun};
-use crate::cases::suite::{Coverage, Ran, Selection, Suite};
+use crate::cases::suite::{Coverage, Ran, Selection, Suite, SuiteError};
+use crate::cases::{Cost, Runner};
+use crate::plugin::manifest::FILE_NAME;
 
 pub(super) use call::{CallArgs, call};
 pub(super) use report::{Format, Report, parse, place};
@@ -76,14 +76,22 @@ async fn plugin(
         cache: options.cache,
         cache_key: options.cache_key,
     };
-    let suite = Suite::read(folder)?;
+    let suite = match Suite::read(folder) {
+        Ok(suite) => suite,
+        Err(error) => {
+            // The other plugins are tested, and the reports tell of this one.
+            let ran = unread(folder, &error);
+            render::case::ran(&ran);
+            return Ok((vec![ran], None));
+        }
+    };
     let selection = Selection {
         only: args.only.clone(),
         accept: args.accept,
     };
     let is_whole = args.only.is_none();
     let last = LastRun::read(cache, folder);
-    let ran = suite
+    let mut ran = suite
         .run(&runner, &selection, |ran| {
             ran.last = last.cost(&ran.key()).cloned();
             render::case::ran(ran);
@@ -91,6 +99,8 @@ async fn plugin(
         .await;
     let costs: Costs = ran
         .iter()
+        // What could not be run cost nothing.
+        .filter(|ran| ran.cost != Cost::default())
         .map(|ran| (ran.key(), ran.cost.clone()))
         .collect();
     if let Err(error) = last.keep(costs, is_whole) {
@@ -105,16 +115,28 @@ async fn plugin(
     if !is_whole || ran.is_empty() {
         return Ok((ran, None));
     }
-    for file in suite.unused_snapshots()? {
-        if args.accept {
-            std::fs::remove_file(&file)
-                .with_context(|| format!("remove the snapshot {}", file.display()))?;
-        }
-        render::case::unused(&file, args.accept);
+    let (unused, failed) = suite.clear_snapshots(args.accept);
+    for one in &unused {
+        render::case::unused(one, args.accept);
     }
+    failed.iter().for_each(render::case::ran);
+    ran.extend(failed);
     let coverage = suite.coverage(&runner, &ran).await?;
     if let Some(coverage) = &coverage {
         render::case::coverage(name, coverage);
     }
     Ok((ran, coverage.map(|coverage| (name.clone(), coverage))))
+}
+
+/// A plugin whose manifest cannot be read, as a case that failed.
+fn unread(folder: &Path, error: &SuiteError) -> Ran {
+    let name = folder.file_name().unwrap_or(folder.as_os_str());
+    Ran {
+        plugin: name.to_string_lossy().into_owned(),
+        file: folder.join(FILE_NAME),
+        line: 1,
+        name: FILE_NAME.to_owned(),
+        failures: vec![error.to_string()],
+        ..Ran::default()
+    }
 }

@@ -8,6 +8,7 @@ use super::{
     BAD, BOLD, DIM, GOOD, answer_line, bytes, count, duration, note, printable, say, styled, warn,
 };
 use crate::cases::Cost;
+use crate::cases::snapshot::Unused;
 use crate::cases::suite::{Coverage, Ran};
 
 /// Shortest difference of two times that is shown: what is below is noise.
@@ -118,14 +119,16 @@ pub(in super::super) fn coverage(plugin: &str, coverage: &Coverage) {
 }
 
 /// Tells of a snapshot that no case has.
-pub(in super::super) fn unused(file: &Path, is_removed: bool) {
-    let file = file.display();
-    if is_removed {
-        note(&format!("removed {file}: no case has this snapshot"));
-    } else {
-        warn(&format!(
+pub(in super::super) fn unused(unused: &Unused, is_accepted: bool) {
+    let file = unused.path.display();
+    match (unused.is_written, is_accepted) {
+        (true, true) => note(&format!("removed {file}: no case has this snapshot")),
+        (true, false) => warn(&format!(
             "no case has the snapshot {file}; `--accept` removes it"
-        ));
+        )),
+        (false, _) => warn(&format!(
+            "no case has the snapshot {file}, and it stays: `--accept` did not write it"
+        )),
     }
 }
 

@@ -4,21 +4,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context;
 use clap::Args as ClapArgs;
 
 use super::super::args::PluginArgs;
 use super::super::case::{Format, Report, parse};
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::render;
-use super::super::sandbox::sandbox;
+use super::super::sandbox::{own_folders, sandbox_of};
+use super::super::{plugin, render, setup};
 use super::{Machine, as_path, found, of_path, unusable};
-use crate::cases::skill::{SkillRunner, SkillSuite};
+use crate::cases::skill::{FindCommands, SkillRunner, SkillSuite};
 use crate::cases::suite::{Ran, Selection};
 use crate::config::Config;
-use crate::paths::Paths;
 use crate::skill::Skills;
 use crate::tool::builtin::Commands;
+use crate::tool::sandbox::{Need, SandboxConfig};
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SkillTestArgs {
@@ -36,14 +35,18 @@ pub(in super::super) struct SkillTestArgs {
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
+    /// Let commands of bash run with all your rights where they cannot be confined
+    #[arg(long)]
+    unconfined: bool,
     #[command(flatten)]
     plugins: PluginArgs,
 }
 
 pub(super) async fn test(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
     let suites = suites(&args).await?;
+    let (_, config) = plugin::options(&args.plugins).await?;
     let runner = SkillRunner {
-        commands: find_commands(),
+        commands: find_commands(&config, args.unconfined)?,
         available: Arc::new(Machine::new()),
     };
     let selection = Selection {
@@ -63,7 +66,12 @@ pub(super) async fn test(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
         }
         report.cases.extend(ran);
         if args.only.is_none() {
-            clear(suite, args.accept)?;
+            let (unused, failed) = suite.clear_snapshots(args.accept);
+            for one in &unused {
+                render::case::unused(one, args.accept);
+            }
+            failed.iter().for_each(on_case);
+            report.cases.extend(failed);
         }
     }
     for (format, file) in &args.report {
@@ -78,23 +86,15 @@ pub(super) async fn test(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::of(is_fine))
 }
 
-/// Tells of snapshots that no case has, or removes them.
-fn clear(suite: &SkillSuite, accept: bool) -> anyhow::Result<()> {
-    for file in suite.unused_snapshots()? {
-        if accept {
-            std::fs::remove_file(&file)
-                .with_context(|| format!("remove the snapshot {}", file.display()))?;
-        }
-        render::case::unused(&file, accept);
-    }
-    Ok(())
-}
-
 /// Finds the skills that are named, and reads their cases.
 async fn suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
     let mut folders: Vec<(PathBuf, String)> = Vec::new();
     let mut add = |skills: &Skills| {
         let bundles = skills.iter().filter(|skill| !skill.is_flat);
+        folders.extend(bundles.map(|skill| (skill.dir.clone(), skill.id.clone())));
+        // They run in no session, and their cases are no worse for it.
+        let shadowed = skills.shadowed().iter().map(|one| &one.skill);
+        let bundles = shadowed.filter(|skill| !skill.is_flat);
         folders.extend(bundles.map(|skill| (skill.dir.clone(), skill.id.clone())));
         // Each of their cases says why.
         let unusable = skills.unusable().iter();
@@ -138,25 +138,40 @@ async fn suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
     let read = folders
         .iter()
         .map(|(folder, id)| SkillSuite::read(folder, id));
-    Ok(read.collect::<Result<_, _>>()?)
+    Ok(read.collect())
 }
 
-/// Finds the way in which commands run in a case: as in a session without settings. That they run unconfined is said once.
-fn find_commands() -> Arc<
-    dyn Fn(Paths) -> futures_util::future::BoxFuture<'static, Result<Commands, String>>
-        + Send
-        + Sync,
-> {
+/// Finds the way in which commands run in a case: confined as the operator's settings say, without network and without what these
+/// open for writing, since nothing of a case is to last; or not at all, unless `may_be_unconfined`.
+fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc<FindCommands>> {
+    let mut config: SandboxConfig = config.section()?;
+    config.network = false;
+    config.write.clear();
+    let is_required = config.bash == Need::Required;
+    if !may_be_unconfined {
+        config.bash = Need::Required;
+    }
+    let own = own_folders(&setup::paths(None)?);
     let is_said = Arc::new(AtomicBool::new(false));
-    Arc::new(move |paths| {
-        let is_said = is_said.clone();
+    Ok(Arc::new(move |paths| {
+        let (config, is_said) = (config.clone(), is_said.clone());
+        let own = [own.clone(), own_folders(&paths)].concat();
         Box::pin(async move {
-            let found = sandbox(&paths, &Config::default()).await;
+            let found = sandbox_of(&paths, config, &own).await;
             let found = found.map_err(|error| format!("{error:#}"))?;
-            Ok(match is_said.swap(true, Ordering::Relaxed) {
+            let commands = match is_said.swap(true, Ordering::Relaxed) || !may_be_unconfined {
                 true => found.quiet_commands(),
                 false => found.commands(),
+            };
+            Ok(match commands {
+                Commands::Refused(why) => Commands::Refused(match is_required {
+                    true => format!("{why}; see `rind doctor`"),
+                    false => format!(
+                        "{why}; see `rind doctor`. `rind skill test --unconfined` runs it with all your rights"
+                    ),
+                }),
+                other => other,
             })
         })
-    })
+    }))
 }

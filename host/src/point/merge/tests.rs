@@ -83,6 +83,7 @@ fn message(id: &str, role: Role, content: Vec<Content>) -> Message {
         content,
         plugin: None,
         origin: None,
+        skills: Vec::new(),
     }
 }
 

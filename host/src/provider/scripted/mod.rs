@@ -119,6 +119,12 @@ impl Scripted {
         bodies.map_or_else(Vec::new, |bodies| lock(bodies).clone())
     }
 
+    /// Indices of the replies that were never asked for; those for as often as they match (`times = 0`) are not among them.
+    #[must_use]
+    pub fn unused(&self) -> Vec<usize> {
+        lock(&self.pick).unused(&self.script).collect()
+    }
+
     async fn play(
         &self,
         body: Value,

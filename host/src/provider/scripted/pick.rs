@@ -21,6 +21,14 @@ pub(super) struct Pick {
 }
 
 impl Pick {
+    /// Indices of the replies that were never used and are not for as often as they match.
+    pub(super) fn unused<'s>(&'s self, script: &'s Script) -> impl Iterator<Item = usize> + 's {
+        let is_used = |n: usize| self.used.get(n).is_some_and(|used| *used > 0);
+        let replies = script.replies.iter().enumerate();
+        let unused = replies.filter(move |(n, reply)| reply.times != Some(0) && !is_used(*n));
+        unused.map(|(n, _)| n)
+    }
+
     /// The reply for `conversation`, counted as used, with its index.
     pub(super) fn next<'s>(
         &mut self,

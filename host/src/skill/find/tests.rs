@@ -282,3 +282,36 @@ fn a_side_file_that_cannot_be_read_or_told_lets_nothing_pass() {
     let refused: Vec<_> = found.unusable().iter().map(|u| u.id.as_str()).collect();
     assert_eq!(refused, ["folder", "link", "twice"]);
 }
+
+#[test]
+fn a_folder_of_more_than_two_thousand_is_looked_into_so_far_and_says_so() {
+    let root = tempfile::tempdir().unwrap();
+    for n in 0..2_000 {
+        write(root.path(), &format!("s{n:04}/SKILL.md"), "d");
+    }
+    let found = || {
+        discover(
+            &[Root::new(Source::User, root.path().to_owned())],
+            &[],
+            &AllAvailable,
+        )
+    };
+    let all = found();
+    assert_eq!((all.iter().count(), all.unusable().len()), (2_000, 0));
+
+    write(root.path(), "t/SKILL.md", "d");
+    write(root.path(), "u.md", "d");
+    let all = found();
+    assert_eq!(all.iter().count(), 2_000);
+    assert!(all.find("t").is_none() && all.find("u").is_none());
+    let [told] = all.unusable() else {
+        panic!("{:?}", all.unusable())
+    };
+    // It takes no name, so that none makes room for another.
+    assert_eq!(told.id, "");
+    let text = &told.diagnostics[0].text;
+    assert!(
+        text.starts_with("there are more than 2000 folders and files here"),
+        "{text}"
+    );
+}

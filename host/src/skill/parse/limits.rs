@@ -85,13 +85,53 @@ pub(super) fn paths(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
                 .map(|e| e.kind().to_string())
         };
         match fault {
-            None => skill.paths.push(text),
+            None => {
+                if let Some(why) = never_matches(&text) {
+                    let text = format!("`paths`: `{text}` hardly matches a file: {why}");
+                    reader.warn(place, text, "write globs from the workspace: `src/**/*.rs`");
+                }
+                skill.paths.push(text);
+            }
             Some(why) => {
                 let text = format!("`paths`: `{text}` {why}");
                 reader.error(place, text, "write globs: `src/**/*.rs`");
             }
         }
     }
+}
+
+/// The reason why hardly a file of a workspace has a path that a pattern matches. Patterns of other programs look like this.
+fn never_matches(pattern: &str) -> Option<&'static str> {
+    let pattern = pattern.trim();
+    let mut parts = pattern.split(['/', '{', ',', '}']);
+    let is_drive = |text: &str| {
+        let text = text.as_bytes();
+        text.first().is_some_and(u8::is_ascii_alphabetic) && text.get(1) == Some(&b':')
+    };
+    if parts.any(|part| part == "..") {
+        Some("paths are those from the workspace, and have no `..`")
+    } else if pattern == "~" || pattern.starts_with('~') && pattern.contains('/') {
+        Some("paths are those from the workspace, and `~` is not the home folder")
+    } else if pattern.starts_with('!') {
+        Some("`!` is a plain character here, and takes no files out")
+    } else if is_drive(pattern) {
+        Some("paths are those from the workspace, and have no drive")
+    } else if has_backslash(pattern) {
+        Some("`/` parts folders, and `\\` makes the next character a plain one")
+    } else {
+        None
+    }
+}
+
+/// Whether there is a backslash that does not make a bracket a plain character, as in `app/\[id\].tsx`.
+fn has_backslash(pattern: &str) -> bool {
+    let mut rest = pattern.chars();
+    while let Some(c) = rest.next() {
+        if c == '\\' && !rest.next().is_some_and(|next| "[]{}".contains(next)) {
+            return true;
+        }
+    }
+    false
 }
 
 pub(super) fn arguments(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {

@@ -27,7 +27,7 @@ fn payload(point: &str) -> &'static str {
 
 fn case(point: &str) -> String {
     format!(
-        "[[case]]\nname = \"{point}\"\n[case.given.event]\npoint = \"{point}\"\npayload = {}\n",
+        "[[case]]\nname = \"{point}\"\n[case.given.event]\npoint = \"{point}\"\npayload = {}\n[case.expect]\ndenials = []\n",
         payload(point)
     )
 }
@@ -169,8 +169,8 @@ fn a_wrong_event_names_the_fault_and_its_place() {
     );
     let ran = rind.run(&["plugin", "test", "scripted-hook"]).exits(1);
     assert!(
-        ran.stderr.contains("`given.input` is about a turn"),
+        ran.stdout.contains("`given.input` is about a turn"),
         "{}",
-        ran.stderr
+        ran.stdout
     );
 }

@@ -115,10 +115,10 @@ fn a_folder_without_a_case_fails_and_a_wrong_key_names_its_line() {
     );
     let ran = rind.run(&["plugin", "test", "hello"]).exits(1);
     assert!(
-        ran.stderr
+        ran.stdout
             .contains("hello/tests/cases.toml:3:1: unknown field `expects`"),
         "{}",
-        ran.stderr
+        ran.stdout
     );
 }
 
@@ -131,10 +131,69 @@ fn a_misspelt_key_of_an_expected_hook_is_no_expectation_that_always_holds() {
     );
     let ran = rind.run(&["plugin", "test", "hello"]).exits(1);
     assert!(
-        ran.stderr.contains("a table of `outcome`, `reason`"),
+        ran.stdout.contains("a table of `outcome`, `reason`"),
         "{}",
-        ran.stderr
+        ran.stdout
     );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_and_a_plugin_without_manifest_do_not_keep_the_others_from_running() {
+    let rind = with_cases(
+        "hello",
+        |manifest| manifest,
+        "[[case]]\nname = \"fine\"\nexpect.stop = \"done\"\n",
+    );
+    rind.file("hello/tests/wrong.toml", "[[case]]\nname = 1\n");
+    std::os::unix::fs::symlink("/dev/zero", rind.workspace().join("hello/tests/zero.toml"))
+        .unwrap();
+    rind.file("a-broken/plugin.toml", "name = 1\n");
+    let args = ["plugin", "test", ".", "--report", "junit=out.xml"];
+    let ran = rind.run(&args).exits(1);
+    for line in [
+        "✗ a-broken: plugin.toml (",
+        "✗ hello: wrong.toml (hello/tests/wrong.toml:2)",
+        "✗ hello: zero.toml (",
+        "is a link, and none is followed here",
+        "✓ hello: fine",
+    ] {
+        assert!(ran.stdout.contains(line), "{line}\n{}", ran.stdout);
+    }
+    let junit = std::fs::read_to_string(rind.workspace().join("out.xml")).unwrap();
+    assert!(junit.contains("tests=\"4\" failures=\"3\""), "{junit}");
+}
+
+#[test]
+fn a_case_that_did_not_come_to_what_it_is_about_fails() {
+    let read = "{ tool_calls = [{ name = \"read_file\", arguments = { path = \"a\" } }] }";
+    let case = |given: &str, expect: &str| {
+        format!(
+            "[[case]]\nname = \"a\"\n[case.given]\nfiles = {{ a = \"alpha\" }}\n{given}\n[case.expect]\n{expect}\n"
+        )
+    };
+    for (given, expect, why) in [
+        (String::new(), "", "it expects nothing"),
+        // The script ends before the turn does.
+        (
+            format!("reply = [{read}]"),
+            "hooks = { turn-end = \"pass\" }",
+            "turn 1 ended with `failed`: [the model gave no answer",
+        ),
+        (
+            "reply = [{ text = \"one\" }, { text = \"two\" }]".to_owned(),
+            "output = \"one\"",
+            "reply 2 of `given.reply` was never asked for",
+        ),
+        (
+            "tool = { name = \"grete\" }".to_owned(),
+            "stop = \"done\"",
+            "a tool that does not exist; if that is meant, compare `results`\n      there is no tool `grete`",
+        ),
+    ] {
+        let rind = with_cases("hello", |manifest| manifest, &case(&given, expect));
+        let ran = rind.run(&["plugin", "test", "hello"]).exits(1);
+        assert!(ran.stdout.contains(why), "{why}\n{}", ran.stdout);
+    }
 }
 
 #[test]
@@ -142,7 +201,7 @@ fn a_plugin_that_remembers_in_its_instance_fails_its_case() {
     let rind = with_cases(
         "hostile",
         |manifest| manifest,
-        "[[case]]\nname = \"counts\"\ngiven = { tool = { name = \"misbehaving\" }, config = { how = \"count\" } }\n",
+        "[[case]]\nname = \"counts\"\ngiven = { tool = { name = \"misbehaving\" }, config = { how = \"count\" } }\nexpect.stop = \"done\"\n",
     );
     let ran = rind.run(&["plugin", "test", "hostile"]).exits(1);
     assert!(

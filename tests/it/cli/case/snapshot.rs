@@ -89,7 +89,7 @@ fn host_calls_and_memory_are_shown_beside_those_of_the_last_run() {
     };
     let cases = |events: &[String]| {
         format!(
-            "[[case]]\nname = \"a\"\n[case.given]\nevent = [{}]\n",
+            "[[case]]\nname = \"a\"\n[case.given]\nevent = [{}]\n[case.expect]\ndenials = []\n",
             events.join(", ")
         )
     };
@@ -125,7 +125,11 @@ fn host_calls_and_memory_are_shown_beside_those_of_the_last_run() {
 
 #[test]
 fn coverage_names_what_no_case_called_in_every_report() {
-    let rind = with_cases("hello", |manifest| manifest, "[[case]]\nname = \"a\"\n");
+    let rind = with_cases(
+        "hello",
+        |manifest| manifest,
+        "[[case]]\nname = \"a\"\nexpect.stop = \"done\"\n",
+    );
     let args = [
         "plugin",
         "test",

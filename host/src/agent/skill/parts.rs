@@ -1,0 +1,72 @@
+//! Parts of skills in messages, as data of the message: a file or a tool may hold any text, and what it holds never counts as the host's.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use super::head;
+use crate::agent::scope::TurnScope;
+use crate::lock::lock;
+use crate::message::{Content, Message, SkillPart};
+
+/// Parts that were put into results of calls, by the id of the call, until the results are messages.
+#[derive(Default)]
+pub(in crate::agent) struct SkillParts(Mutex<HashMap<String, Vec<Noted>>>);
+
+struct Noted {
+    part: SkillPart,
+    /// Line that the result has as long as no hook took it out.
+    line: String,
+}
+
+impl SkillParts {
+    /// Notes that the result of a call has a part of a skill, which begins with this line.
+    pub(super) fn note(&self, call: &str, part: SkillPart, line: String) {
+        let mut noted = lock(&self.0);
+        let of_call = noted.entry(call.to_owned()).or_default();
+        of_call.push(Noted { part, line });
+    }
+
+    /// Puts what was noted into the message of a result, but for what hooks took out of it.
+    pub(in crate::agent) fn put_into(&self, message: Message, call: &str) -> Message {
+        let noted = lock(&self.0).remove(call).unwrap_or_default();
+        let noted = noted.into_iter();
+        let left = noted.filter(|noted| holds(&message, &noted.line));
+        let left = left.map(|noted| noted.part).collect();
+        message.with_skills(left)
+    }
+}
+
+impl TurnScope {
+    /// Parts of skills in a text of whoever gives the agent its work: texts that were handed out for that.
+    pub(in crate::agent) fn parts_prepared_in(&self, text: &str) -> Vec<SkillPart> {
+        let prepared = self.family.skills.prepared_in(text).into_iter();
+        prepared
+            .map(|ready| SkillPart::Text(ready.skill.id.clone()))
+            .collect()
+    }
+}
+
+/// Whether a message tells of a skill about files.
+pub(super) fn tells_of(message: &Message, id: &str) -> bool {
+    let is_it = |part: &SkillPart| matches!(part, SkillPart::Description(own) if own == id);
+    message.skills.iter().any(is_it)
+}
+
+/// Whether a message has a text of a skill, whatever arguments stand in it.
+pub(super) fn has_text_of(message: &Message, id: &str) -> bool {
+    let is_it = |part: &SkillPart| matches!(part, SkillPart::Text(own) if own == id);
+    message.skills.iter().any(is_it)
+}
+
+/// Whether a message has this text of a skill, or a page of it.
+pub(super) fn has_text(message: &Message, id: &str, text: &str) -> bool {
+    has_text_of(message, id) && holds(message, head(text))
+}
+
+fn holds(message: &Message, line: &str) -> bool {
+    message.content.iter().any(|part| match part {
+        Content::Text { text } => text.contains(line),
+        Content::ToolResult(result) => result.content.text().contains(line),
+        _ => false,
+    })
+}
