@@ -1,4 +1,4 @@
-//! A process of its own for work on a stranger's text, with limits of memory, stack and time.
+//! A process of its own for work on a stranger's text, with limits of stack and time, and on Linux of memory and processor time.
 //!
 //! A library that is handed text cannot be stopped: only a process can. It gets its input in a private folder, leaves its output
 //! there, and may touch nothing else. Start from [`Worker`].
@@ -19,6 +19,12 @@ use crate::tool::process::{Ending, Finished, Process};
 /// Longest output that is read, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 
+/// Beginning of the names of private folders.
+const PREFIX: &str = "rind-worker-";
+
+/// Age of a private folder that nobody uses any more: many times the longest deadline.
+const STALE: Duration = Duration::from_secs(1800);
+
 /// Names of the files in the private folder.
 pub(super) const INPUT: &str = "input.json";
 pub(super) const OUTPUT: &str = "output.json";
@@ -32,9 +38,9 @@ pub(super) struct Worker {
     pub(super) name: &'static str,
     /// Deadline: the limit where the kernel has none for processor time. Long, for a machine that is busy.
     pub(super) deadline: Duration,
-    /// Processor time, in seconds.
+    /// Processor time, in seconds; on Linux.
     pub(super) max_cpu_seconds: u64,
-    /// Memory, in bytes.
+    /// Memory, in bytes; on Linux.
     pub(super) max_memory_bytes: u64,
     /// Stack of the thread that works, in bytes.
     pub(super) stack_bytes: usize,
@@ -52,9 +58,10 @@ impl Worker {
             format!("cannot prepare the process that {}: {error}", self.name)
         };
         let private = tempfile::Builder::new()
-            .prefix("rind-worker-")
+            .prefix(PREFIX)
             .tempdir()
             .map_err(failed)?;
+        sweep(private.path());
         fs::write(private.path().join(INPUT), input).map_err(failed)?;
         let args: Vec<OsString> = vec![self.command.into(), private.path().into()];
         let finished = Process {
@@ -131,5 +138,23 @@ impl Worker {
             .spawn(move || work(&folder).map_err(|e| e.to_string()))
             .map_err(|e| format!("cannot start a thread: {e}"))?;
         work.join().map_err(|_| "internal error".to_owned())?
+    }
+}
+
+/// Removes private folders beside this one that a program left which was ended by a signal: somebody's source is in them.
+fn sweep(own: &Path) {
+    let Some(above) = own.parent() else { return };
+    for entry in fs::read_dir(above).into_iter().flatten().flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let is_stale = entry.metadata().is_ok_and(|found| {
+            let age = found.modified().map(|time| time.elapsed());
+            // Those of other users stay: they cannot be removed.
+            found.is_dir() && age.is_ok_and(|age| age.is_ok_and(|age| age > STALE))
+        });
+        if is_stale {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }

@@ -6,20 +6,32 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::text::inert;
+use super::text::{cut_page, inert};
 use crate::grant::SideEffect;
+use crate::plugin::contract::supported;
 use crate::skill::{FILE, FORMAT, front_matter, parse_text};
 
 /// Key of the digest of the bundle, in `metadata`.
 const HASH_KEY: &str = "bundle_hash";
 
-/// Version of the form of bundles. It counts for the digest of a source, so that another form is another bundle.
-const FORM: &str = "rind skill derive 1";
+/// Maker of the bundle, in the digest of a source: another version of Rind may write the same source in another form, and says
+/// what its own contract says of hooks.
+const MAKER: &str = concat!("rind skill derive ", env!("CARGO_PKG_VERSION"));
+
+/// Longest `SKILL.md` without its front matter, in bytes. A model reads all of it.
+const MAX_BODY_BYTES: usize = 64 << 10;
+
+/// Longest page, in bytes.
+const MAX_PAGE_BYTES: usize = 512 << 10;
+
+/// Longest bundle, in bytes. Pages beyond it keep their headings, so that none is missing.
+const MAX_BUNDLE_BYTES: usize = 16 << 20;
 
 /// A skill that was derived, before it is a bundle.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Draft {
     /// Name of the skill, which is that of its folder.
     pub(crate) name: String,
@@ -42,7 +54,7 @@ pub(crate) struct Draft {
 }
 
 /// Text that a model wrote about the package.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
     /// Name of the model.
     pub(crate) model: String,
@@ -57,7 +69,11 @@ impl SourceHash {
     /// Begins a digest for a kind of source.
     pub(crate) fn new(kind: &str) -> Self {
         let mut hash = Self(blake3::Hasher::new());
-        hash.add(FORM, kind.as_bytes());
+        hash.add(MAKER, kind.as_bytes());
+        hash.add(
+            "contract",
+            supported().next_back().unwrap_or_default().as_bytes(),
+        );
         hash
     }
 
@@ -90,6 +106,16 @@ pub(crate) struct Stamped {
 }
 
 impl Draft {
+    /// Cuts what is larger than anybody keeps.
+    pub(super) fn cut(&mut self) {
+        self.body = cut_page(self.body.trim(), MAX_BODY_BYTES);
+        let mut n_left = MAX_BUNDLE_BYTES;
+        for page in self.references.values_mut() {
+            *page = cut_page(page.trim(), MAX_PAGE_BYTES.min(n_left));
+            n_left = n_left.saturating_sub(page.len());
+        }
+    }
+
     /// Makes the bundle.
     pub(crate) fn bundle(&self) -> Bundle {
         let mut files: BTreeMap<String, String> = self
@@ -226,6 +252,29 @@ mod tests {
         let mut less = bundle;
         less.0.remove("references/a.md");
         assert!(!less.stamp().unwrap().is_whole);
+    }
+
+    #[test]
+    fn a_bundle_is_never_larger_than_somebody_can_keep() {
+        let page = format!("# Page\n\n{}", "some words\n\n".repeat(100_000));
+        let references = (0..60).map(|n| (format!("{n}.md"), page.clone()));
+        let mut draft = Draft {
+            body: "line\n\n".repeat(100_000),
+            references: references.collect(),
+            ..draft()
+        };
+        draft.cut();
+        let bundle = draft.bundle();
+        let n_bytes: usize = bundle.0.values().map(String::len).sum();
+        assert!(n_bytes < MAX_BUNDLE_BYTES + (128 << 10), "{n_bytes}");
+        assert!(bundle.skill().len() < MAX_BODY_BYTES + 2000);
+        assert_eq!(bundle.0.len(), 61);
+        for page in bundle.0.values().skip(1) {
+            assert!(
+                page.starts_with("# Page\n") && page.contains("left out"),
+                "{page:.80}"
+            );
+        }
     }
 
     #[test]

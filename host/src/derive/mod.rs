@@ -1,28 +1,33 @@
 //! Skills that are derived from packages: from a plugin, a component, a WIT package or a Rust crate.
 //!
 //! Owns how sources are read (within bounds, and nothing of them is run or built), and how a bundle is written so that the same
-//! source gives the same bytes and no text of it acts. It must not know the terminal, nor where bundles are kept. `rust::outline`,
-//! `wit::package` and `wit::component` parse text of strangers with libraries, so their caller gives them a process of their own.
+//! source gives the same bytes and no text of it acts. It must not know the terminal, nor where bundles are kept. What parses text
+//! of strangers with libraries (Rust, WIT, components, Markdown, schemas) is done by a [`Job`], so that its caller can give it a
+//! process of its own.
 //!
 //! Start from [`Draft`], which every kind of source makes.
 
 mod bundle;
 mod hooks;
+mod job;
 mod markdown;
 pub(crate) mod plugin;
-pub(crate) mod rust;
+mod rust;
 mod schema;
 pub(crate) mod sources;
 mod text;
-pub(crate) mod wit;
+mod wit;
 
-pub(crate) use bundle::{Bundle, Draft, SourceHash, Summary};
+pub(crate) use bundle::{Bundle, Draft, SourceHash, Stamped, Summary};
+pub(crate) use job::{Drafted, Job};
+pub(crate) use markdown::summary;
 pub(crate) use text::slug;
 
-/// Returns the text of a model as Markdown that cannot break out of its section, about `limit` bytes of it.
-pub(crate) fn summary_text(text: &str, limit: usize) -> String {
-    markdown::prose(text, markdown::Kind::Plain, limit)
-}
+/// Longest part of a README that is kept, in bytes.
+const MAX_README_BYTES: usize = 12 << 10;
+
+/// Most tools, modules, interfaces or examples that are listed in one place.
+const MAX_LISTED: usize = 120;
 
 /// A number with its noun.
 fn count(n: usize, what: &str) -> String {

@@ -10,6 +10,12 @@ const MAX_DEPTH: usize = 4;
 /// Most values of one property that are listed.
 const MAX_VALUES: usize = 30;
 
+/// Most lines about the properties of one schema.
+const MAX_LINES: usize = 300;
+
+/// Most bytes of all these lines: a reference can be followed from many places.
+const MAX_BYTES: usize = 48 << 10;
+
 /// Longest text of a schema, in bytes.
 const MAX_TEXT_BYTES: usize = 400;
 
@@ -43,8 +49,18 @@ pub(super) fn names(schema: &Value) -> Vec<String> {
 /// Describes each property of an object in a list; empty for an object that has none. What a list cannot tell stands below it
 /// as JSON.
 pub(super) fn list(schema: &Value) -> String {
-    let mut lines = String::new();
-    describe(schema, schema, 0, &mut lines);
+    let mut describer = Describer {
+        whole: schema,
+        references: vec!["#"],
+        n_lines: 0,
+        text: String::new(),
+        is_full: false,
+    };
+    describer.object(schema);
+    let mut lines = describer.text;
+    if describer.is_full {
+        lines.push_str("\nThere are more properties than are listed here.\n");
+    }
     if beyond_lines(schema, 0) {
         let json = serde_json::to_string_pretty(schema).unwrap_or_default();
         if json.len() <= MAX_JSON_BYTES {
@@ -55,12 +71,65 @@ pub(super) fn list(schema: &Value) -> String {
     lines
 }
 
-fn describe(whole: &Value, schema: &Value, depth: usize, lines: &mut String) {
-    let required = required(schema);
-    for (name, property) in properties(schema) {
-        let property = resolved(whole, property);
-        let mut about = vec![kind(whole, property)];
-        if required.contains(&name.as_str()) {
+/// Writes lines about properties, within limits.
+struct Describer<'a> {
+    whole: &'a Value,
+    /// References that lead to the object that is described: each is followed once on a path.
+    references: Vec<&'a str>,
+    n_lines: usize,
+    text: String,
+    /// Whether something had to be left out.
+    is_full: bool,
+}
+
+impl<'a> Describer<'a> {
+    fn object(&mut self, schema: &'a Value) {
+        self.nested(schema, 0);
+    }
+
+    fn nested(&mut self, schema: &'a Value, depth: usize) {
+        let required = required(schema);
+        for (name, property) in properties(schema) {
+            if self.n_lines >= MAX_LINES || self.text.len() >= MAX_BYTES {
+                self.is_full = true;
+                return;
+            }
+            self.n_lines += 1;
+            let line = self.line(name, property, required.contains(&name.as_str()));
+            self.text
+                .push_str(&format!("{}{line}\n", "  ".repeat(depth)));
+            if depth + 1 < MAX_DEPTH {
+                self.inner(property, depth + 1);
+            }
+        }
+    }
+
+    /// The properties of a property, or of the items of a list.
+    fn inner(&mut self, property: &'a Value, depth: usize) {
+        let n_before = self.references.len();
+        let mut schema = property;
+        for _ in 0..2 {
+            if let Some(reference) = reference(schema) {
+                if self.references.contains(&reference) {
+                    self.references.truncate(n_before);
+                    return;
+                }
+                self.references.push(reference);
+                schema = resolved(self.whole, schema);
+            }
+            match schema.get("items") {
+                Some(items) => schema = items,
+                None => break,
+            }
+        }
+        self.nested(schema, depth);
+        self.references.truncate(n_before);
+    }
+
+    fn line(&self, name: &str, property: &Value, is_required: bool) -> String {
+        let property = resolved(self.whole, property);
+        let mut about = vec![kind(self.whole, property, 0)];
+        if is_required {
             about.push("required".to_owned());
         }
         if let Some(value) = property.get("default").filter(|value| !value.is_null()) {
@@ -70,7 +139,6 @@ fn describe(whole: &Value, schema: &Value, depth: usize, lines: &mut String) {
             ));
         }
         about.extend(bounds(property));
-        let indent = "  ".repeat(depth);
         let name = code(name, MAX_TEXT_BYTES);
         let text = property
             .get("description")
@@ -78,17 +146,12 @@ fn describe(whole: &Value, schema: &Value, depth: usize, lines: &mut String) {
             .unwrap_or_default();
         let text = line(text, MAX_TEXT_BYTES * 2);
         let colon = if text.is_empty() { "" } else { ": " };
-        lines.push_str(&format!(
-            "{indent}- {name} ({}){colon}{text}\n",
-            about.join(", ")
-        ));
-        if depth + 1 < MAX_DEPTH {
-            let inner = property
-                .get("items")
-                .map_or(property, |items| resolved(whole, items));
-            describe(whole, inner, depth + 1, lines);
-        }
+        format!("- {name} ({}){colon}{text}", about.join(", "))
     }
+}
+
+fn reference(schema: &Value) -> Option<&str> {
+    schema.get("$ref").and_then(Value::as_str)
 }
 
 fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
@@ -110,13 +173,12 @@ fn required(schema: &Value) -> Vec<&str> {
 
 /// Follows a reference within the schema, once.
 fn resolved<'a>(whole: &'a Value, schema: &'a Value) -> &'a Value {
-    let reference = schema.get("$ref").and_then(Value::as_str);
-    let found = reference.and_then(|text| whole.pointer(text.strip_prefix('#')?));
+    let found = reference(schema).and_then(|text| whole.pointer(text.strip_prefix('#')?));
     found.unwrap_or(schema)
 }
 
-/// Kind of a value in words.
-fn kind(whole: &Value, schema: &Value) -> String {
+/// Kind of a value in words; of lists of lists, down to the deepest level that is described.
+fn kind(whole: &Value, schema: &Value, depth: usize) -> String {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let shown: Vec<String> = values
             .iter()
@@ -144,7 +206,8 @@ fn kind(whole: &Value, schema: &Value) -> String {
         "boolean" => "true or false".to_owned(),
         "array" => match schema
             .get("items")
-            .map(|items| kind(whole, resolved(whole, items)))
+            .filter(|_| depth < MAX_DEPTH)
+            .map(|items| kind(whole, resolved(whole, items), depth + 1))
         {
             Some(inner) if inner != "any value" => format!("list, each {inner}"),
             _ => "list".to_owned(),
@@ -231,6 +294,33 @@ mod tests {
             list(&schema)
         );
         let endless = json!({"properties": {"a": {"$ref": "#"}}});
-        assert_eq!(list(&endless).lines().count(), MAX_DEPTH);
+        assert_eq!(list(&endless), "- `a` (any value)\n");
+        let lists = json!({
+            "properties": {"a": {"$ref": "#/$defs/a"}},
+            "$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}}},
+        });
+        assert!(list(&lists).starts_with("- `a` (list, each list, each list"));
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_from_everywhere_stays_short() {
+        let names = (0..60).map(|n| format!("p{n}"));
+        let all: Map<String, Value> = names
+            .map(|name| {
+                (
+                    name,
+                    json!({"$ref": "#/$defs/x", "description": "d".repeat(800)}),
+                )
+            })
+            .collect();
+        let schema = json!({
+            "type": "object",
+            "properties": all,
+            "$defs": {"x": {"type": "object", "properties": all}},
+        });
+        let text = list(&schema);
+        assert!(text.len() < 2 * MAX_BYTES, "{}", text.len());
+        assert!(text.ends_with("more properties than are listed here.\n"));
+        assert_eq!(super::names(&schema).len(), 60);
     }
 }

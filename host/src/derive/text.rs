@@ -1,5 +1,6 @@
 //! Text of a package as it may stand in a skill: it deceives nobody, closes nothing, and is no placeholder.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -99,6 +100,59 @@ pub(super) fn first_sentence(text: &str) -> &str {
     paragraph
 }
 
+/// Returns a text that ends as a sentence does; nothing stays nothing.
+pub(super) fn as_sentence(text: &str) -> String {
+    let text = text.trim_end();
+    match text.is_empty() || text.ends_with(['.', '!', '?', '…']) {
+        true => text.to_owned(),
+        false => format!("{text}."),
+    }
+}
+
+/// Lists the first names, and says how many more there are.
+pub(super) fn shortened<T: AsRef<str>>(names: &[T], most: usize) -> String {
+    let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(most) {
+        0 => shown.join(", "),
+        n => format!("{} and {n} more", shown.join(", ")),
+    }
+}
+
+/// Name of the file of a page about something; no two have one.
+pub(super) fn page_name(name: &str, taken: &BTreeMap<String, String>) -> String {
+    let stem = slug(name).unwrap_or_else(|| "page".to_owned());
+    let mut names =
+        std::iter::once(format!("{stem}.md")).chain((2..).map(|n| format!("{stem}-{n}.md")));
+    names.find(|name| !taken.contains_key(name)).unwrap_or(stem)
+}
+
+/// Cuts a page to whole blocks of about `limit` bytes, and says so; its first line stays.
+pub(super) fn cut_page(page: &str, limit: usize) -> String {
+    if page.len() <= limit {
+        return page.to_owned();
+    }
+    let mut end = page.find('\n').unwrap_or_default();
+    let mut at = 0;
+    let mut fence: Option<usize> = None;
+    for line in page.split_inclusive('\n') {
+        let own = line.trim_start_matches([' ', '>']).trim_end();
+        let run = own.len() - own.trim_start_matches('`').len();
+        match fence {
+            Some(open) if run >= open && run == own.len() => fence = None,
+            None if run >= 3 => fence = Some(run),
+            None if own.is_empty() || line.starts_with("- ") => end = end.max(at),
+            _ => {}
+        }
+        at += line.len();
+        if at > limit {
+            break;
+        }
+    }
+    let kept = page.get(..end).unwrap_or_default().trim_end();
+    let n_more = (page.len() - end).div_ceil(1024);
+    format!("{kept}\n\n*The rest of this page, {n_more} KiB, is left out.*")
+}
+
 /// Makes a name of a package the name of a skill and of a folder: `[a-z0-9-]`, at most 64 bytes; `None` when nothing is left.
 pub(crate) fn slug(name: &str) -> Option<String> {
     let mut slug = String::new();
@@ -169,6 +223,23 @@ mod tests {
         ];
         for (name, expected) in table {
             assert_eq!(slug(name).as_deref(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_cut_between_blocks_and_never_within_code() {
+        let page = "# Title\n\none\n\n````text\n```\n\na\n````\n\ntwo\n\nthree\n";
+        assert_eq!(cut_page(page, page.len()), page);
+        for (limit, expected) in [
+            (0, "# Title"),
+            (14, "# Title\n\none"),
+            (31, "# Title\n\none"),
+            (46, "# Title\n\none\n\n````text\n```\n\na\n````\n\ntwo"),
+        ] {
+            let cut = cut_page(page, limit);
+            let (kept, note) = cut.split_once("\n\n*The rest").unwrap();
+            assert_eq!(kept, expected, "{limit}");
+            assert_eq!(note, " of this page, 1 KiB, is left out.*");
         }
     }
 

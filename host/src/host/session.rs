@@ -33,6 +33,7 @@ pub struct SessionBuilder {
     pub(super) policy: Arc<dyn Policy>,
     pub(super) approver: Arc<dyn Approver>,
     pub(super) observers: Vec<Observer>,
+    aside: Option<String>,
 }
 
 impl SessionBuilder {
@@ -44,6 +45,7 @@ impl SessionBuilder {
             policy: parts.policy.clone(),
             approver: parts.approver.clone(),
             observers: parts.observers.clone(),
+            aside: None,
         }
     }
 
@@ -71,12 +73,21 @@ impl SessionBuilder {
         self
     }
 
+    /// Notes that a new session is for a request of the program's own, named `by`: `last` goes on meaning the conversation before.
+    pub fn aside(mut self, by: impl Into<String>) -> Self {
+        self.aside = Some(by.into());
+        self
+    }
+
     /// Makes a new session.
     ///
     /// # Errors
     /// Its files cannot be written.
-    pub fn create(self) -> Result<Session, Error> {
+    pub fn create(mut self) -> Result<Session, Error> {
         let session = self.parts.store.create(&self.spec())?;
+        if let Some(by) = self.aside.take() {
+            session.append(session::Body::Aside { by })?;
+        }
         self.on(Arc::new(session))
     }
 

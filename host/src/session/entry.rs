@@ -115,6 +115,11 @@ pub enum Body {
         /// Id of that session.
         from: String,
     },
+    /// A command of the program opened the session for a request of its own: `last` means the one before it.
+    Aside {
+        /// Name of the command.
+        by: String,
+    },
     /// A finished turn is to be archived, or no longer is; the last entry of a turn counts.
     Archival {
         /// Number of the turn.

@@ -37,6 +37,9 @@ pub struct SessionRow {
     pub model: String,
     /// First input of the session, if there was one.
     pub first_input: Option<String>,
+    /// Command of the program that opened it for a request of its own; such a session is never the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aside: Option<String>,
     /// Length of its file.
     pub bytes: u64,
 }
@@ -128,13 +131,16 @@ impl SessionStore {
         Ok(rows)
     }
 
-    /// The id of the one session whose id is or begins with `wanted`; `last` is the one last written.
+    /// The id of the one session whose id is or begins with `wanted`; `last` is the one last written by somebody's conversation.
     pub fn resolve(&self, wanted: &str) -> Result<String, Error> {
-        let mut ids: Vec<String> = self.list()?.into_iter().map(|row| row.id).collect();
+        let mut rows = self.list()?;
         if wanted == "last" {
-            ids.truncate(1);
-            return ids.pop().ok_or_else(|| self.unknown(wanted));
+            rows.retain(|row| row.aside.is_none());
+            rows.truncate(1);
+            let last = rows.pop().map(|row| row.id);
+            return last.ok_or_else(|| self.unknown(wanted));
         }
+        let mut ids: Vec<String> = rows.into_iter().map(|row| row.id).collect();
         ids.retain(|id| !wanted.is_empty() && id.starts_with(wanted));
         if let Some(exact) = ids.iter().find(|id| *id == wanted) {
             return Ok(exact.clone());
@@ -153,7 +159,8 @@ impl SessionStore {
         if wanted != "last" {
             return self.resolve(wanted);
         }
-        let rows = self.list()?;
+        let mut rows = self.list()?;
+        rows.retain(|row| row.aside.is_none());
         let is_here = |row: &&SessionRow| Path::new(&row.workspace) == workspace;
         if let Some(row) = rows.iter().find(is_here) {
             return Ok(row.id.clone());
@@ -282,6 +289,7 @@ fn row(id: String, path: &Path) -> Option<SessionRow> {
         workspace: String::new(),
         model: String::new(),
         first_input: None,
+        aside: None,
         bytes: meta.len(),
     };
     let file = BufReader::new(std::fs::File::open(path).ok()?);
@@ -297,6 +305,7 @@ fn row(id: String, path: &Path) -> Option<SessionRow> {
                 row.workspace = workspace;
                 row.model = model;
             }
+            Body::Aside { by } => row.aside = Some(by),
             Body::TurnStart { input, .. } => {
                 row.first_input = Some(input);
                 break;

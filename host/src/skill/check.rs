@@ -115,12 +115,16 @@ pub fn check(
         for name in &skill.library_depends {
             if !around.plugins.contains(name) {
                 let text = format!("it depends on the plugin `{name}`, which is not loaded");
-                add(
-                    1,
-                    Severity::Error,
-                    text,
-                    "install it with `rind plugin install`",
-                );
+                // One that was derived from the plugin tells of it, and is right without it.
+                let about = skill.generated_from.as_ref();
+                let is_about = about.is_some_and(|from| from.package == *name);
+                let severity = match is_about {
+                    true => Severity::Warning,
+                    false => Severity::Error,
+                };
+                let hint =
+                    "install it with `rind plugin install`, or name its folder with `--plugin`";
+                add(1, severity, text, hint);
             }
         }
     }

@@ -90,6 +90,7 @@ fn is_of_holder(body: &Body) -> bool {
         Body::Session { .. }
             | Body::Resumed { .. }
             | Body::Forked { .. }
+            | Body::Aside { .. }
             | Body::State { .. }
             | Body::Custom { .. }
             | Body::Trace { .. }

@@ -114,7 +114,8 @@ async fn pick(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<Stri
     }
     let paths = setup::paths(args.open.workspace.as_deref())?;
     let rows = SessionStore::new(paths.sessions()).list()?;
-    let is_here = |row: &SessionRow| Path::new(&row.workspace) == paths.workspace;
+    let is_here =
+        |row: &SessionRow| Path::new(&row.workspace) == paths.workspace && row.aside.is_none();
     let rows: Vec<SessionRow> = rows.into_iter().filter(is_here).take(MAX_OFFERED).collect();
     if rows.is_empty() {
         bail_usage!("there is no session of this folder yet; `rind chat` begins one");

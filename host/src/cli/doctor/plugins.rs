@@ -61,8 +61,8 @@ async fn compiler(options: &LoadOptions) -> Check {
             "in a process of its own that the kernel does not confine: {why}"
         ))
         .means(
-            "a fault in the compiler, or in the process that renders templates of prompts, would give a plugin or a template what \
-             you can read and write",
+            "a fault in the compiler, or in the processes that render templates of prompts and read packages for `rind skill derive`, \
+             would give a plugin, a template or a package what you can read and write",
         )
         .todo("use Linux 6.2 or newer with Landlock switched on"),
         (Some(_), Ok((took, None))) => Check::ok(format!(

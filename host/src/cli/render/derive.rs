@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
@@ -10,6 +11,9 @@ use super::{
 };
 use crate::derive::{Bundle, Draft};
 use crate::point::payload::TurnSummary;
+
+/// Time for the differences of one file; those of large ones are coarser then.
+const MAX_DIFF_TIME: Duration = Duration::from_secs(2);
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 2;
@@ -41,7 +45,9 @@ pub(in super::super) fn difference(earlier: &Bundle, bundle: &Bundle) {
             _ => "",
         };
         answer_line(styled(BOLD, format_args!("{}{what}", prose(path))));
-        let diff = TextDiff::from_lines(before, after);
+        let diff = TextDiff::configure()
+            .timeout(MAX_DIFF_TIME)
+            .diff_lines(before, after);
         for (at, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
             if at > 0 {
                 answer_line(styled(DIM, "  …"));
@@ -60,16 +66,17 @@ pub(in super::super) fn difference(earlier: &Bundle, bundle: &Bundle) {
 }
 
 /// Tells how a bundle is used that was written.
-pub(in super::super) fn made(draft: &Draft, folder: &Path, is_cached: bool) {
+pub(in super::super) fn made(draft: &Draft, folder: &Path, is_cached: bool, plugin: Option<&Path>) {
+    let shown = prose(&folder.display().to_string());
     if is_cached {
         note(&format!(
-            "it is in the cache; to use it: `rind skill install {}`",
-            prose(&folder.display().to_string())
+            "it is in the cache; to use it: `rind skill install {shown}`"
         ));
     } else {
+        let plugin = plugin.map(|path| format!(" --plugin {}", prose(&path.display().to_string())));
         note(&format!(
-            "`rind skill check {}` tells whether it can be used here",
-            prose(&folder.display().to_string())
+            "`rind skill check {shown}{}` tells whether it can be used here",
+            plugin.unwrap_or_default()
         ));
     }
     if let [plugin] = draft.library_depends.as_slice() {
@@ -99,8 +106,13 @@ pub(in super::super) fn summarized(turn: &TurnSummary) {
 
 /// Tells why there is no summary.
 pub(in super::super) fn not_summarized(why: &str) {
+    warn(&format!("there is no summary: {}", prose(why)));
+}
+
+/// Tells that only the beginning of a summary is kept.
+pub(in super::super) fn cut(limit: usize) {
     warn(&format!(
-        "there is no summary: {}; everything else is there",
-        prose(why)
+        "the summary is longer than {} KiB and is cut",
+        limit >> 10
     ));
 }

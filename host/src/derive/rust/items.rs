@@ -1,214 +1,169 @@
-//! One public item of Rust source: its signature without body, private fields and attributes, and its docs.
+//! One public item of Rust source: its signature without body and private fields, and its docs.
 
 use proc_macro2::Span;
 use syn::punctuated::Punctuated;
 use syn::{
-    Attribute, Block, Expr, ExprLit, Field, Fields, File, ImplItem, Item, ItemImpl, Lit, Meta,
-    Signature, TraitItem, Type, TypeInfer, Visibility,
+    Attribute, Block, Field, Fields, File, Item, ItemEnum, ItemTrait, Meta, Signature, TraitItem,
+    Type, TypeInfer, Visibility, parse_quote,
 };
 
 use super::ItemOutline;
+use super::attributes::{
+    conditions, derived, docs_of, is_hidden, is_test, keep_docs, keep_markers,
+};
 
 /// Longest value of a constant that is shown, in bytes of its line.
 const MAX_CONSTANT_BYTES: usize = 120;
 
-/// Docs of an item, as one text.
-pub(super) fn docs_of(attributes: &[Attribute]) -> String {
-    let lines = attributes
-        .iter()
-        .filter_map(|attribute| match &attribute.meta {
-            Meta::NameValue(meta) if meta.path.is_ident("doc") => literal(&meta.value),
-            _ => None,
-        });
-    let mut docs = String::new();
-    for line in lines {
-        for line in line.split('\n') {
-            docs.push_str(line.strip_prefix(' ').unwrap_or(line).trim_end());
-            docs.push('\n');
-        }
+/// Stands for a body that is left out until the item is printed.
+const BODY: &str = "__body_that_is_left_out";
+
+/// An item as others see it.
+pub(super) enum Seen {
+    Public(Box<ItemOutline>),
+    /// A type or trait of this name that others cannot use.
+    Private(String),
+    /// None that has a name for others.
+    Nothing,
+}
+
+/// Describes an item.
+pub(super) fn seen(mut item: Item) -> Seen {
+    let Some((attributes, name, vis)) = head(&mut item) else {
+        return Seen::Nothing;
+    };
+    if is_test(&attributes) {
+        return Seen::Nothing;
     }
-    docs.trim().to_owned()
-}
-
-/// The text of a literal.
-pub(super) fn literal(value: &Expr) -> Option<String> {
-    match value {
-        Expr::Lit(ExprLit {
-            lit: Lit::Str(text),
-            ..
-        }) => Some(text.value()),
-        _ => None,
-    }
-}
-
-pub(super) fn is_hidden(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        let is_doc = attribute.path().is_ident("doc");
-        is_doc && matches!(&attribute.meta, Meta::List(list) if list.tokens.to_string().split(',').any(|word| word.trim() == "hidden"))
-    })
-}
-
-/// Whether it is compiled for tests only.
-pub(super) fn is_test(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| match &attribute.meta {
-        Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string() == "test",
-        meta => meta.path().is_ident("test"),
-    })
-}
-
-/// Cargo features that it is compiled with, as the condition says them.
-fn feature_of(attributes: &[Attribute]) -> Option<String> {
-    attributes.iter().find_map(|attribute| {
-        let Meta::List(list) = &attribute.meta else {
-            return None;
+    let is_public = vis.is_none_or(|vis| matches!(vis, Visibility::Public(_)));
+    if !is_public || is_hidden(&attributes) {
+        let is_type = matches!(
+            item,
+            Item::Enum(_)
+                | Item::Struct(_)
+                | Item::Trait(_)
+                | Item::TraitAlias(_)
+                | Item::Type(_)
+                | Item::Union(_)
+        );
+        return if is_type {
+            Seen::Private(name)
+        } else {
+            Seen::Nothing
         };
-        let text = list.tokens.to_string();
-        let feature = text.strip_prefix("feature = \"")?.strip_suffix('"')?;
-        (list.path.is_ident("cfg") && !feature.contains('"')).then(|| feature.to_owned())
-    })
-}
-
-/// Describes an item; `None` when it is not public, or is none that has a name.
-pub(super) fn outline(item: Item) -> Option<ItemOutline> {
-    let of = |kind: &str,
-              attributes: &[Attribute],
-              name: String,
-              vis: Option<&Visibility>,
-              signature: String| {
-        let is_public = vis.is_none_or(|vis| matches!(vis, Visibility::Public(_)));
-        let is_shown = is_public && !is_hidden(attributes) && !is_test(attributes);
-        is_shown.then(|| ItemOutline {
+    }
+    let mut markers = attributes.clone();
+    keep_markers(&mut markers);
+    match described(item, &attributes, markers, name) {
+        Some((kind, name, signature)) => Seen::Public(Box::new(ItemOutline {
             kind: kind.to_owned(),
             name,
-            docs: docs_of(attributes),
-            feature: feature_of(attributes),
+            docs: docs_of(&attributes),
+            conditions: conditions(&attributes),
             signature,
-            methods: Vec::new(),
-        })
+            implements: derived(&attributes),
+            impls: Vec::new(),
+        })),
+        None => Seen::Nothing,
+    }
+}
+
+/// Takes the attributes of an item, and copies its name and visibility; macros are as visible as their attributes say.
+fn head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Visibility>)> {
+    let (attributes, name, vis) = match item {
+        Item::Const(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
+        Item::Enum(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
+        Item::Fn(own) => (&mut own.attrs, &own.sig.ident, Some(&own.vis)),
+        Item::Static(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
+        Item::Struct(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
+        Item::Trait(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
+        Item::TraitAlias(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
+        Item::Type(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
+        Item::Union(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
+        Item::Macro(own) => {
+            let is_exported = |one: &Attribute| one.path().is_ident("macro_export");
+            if !own.attrs.iter().any(is_exported) {
+                return None;
+            }
+            (&mut own.attrs, own.ident.as_ref()?, None)
+        }
+        _ => return None,
     };
-    match item {
+    Some((std::mem::take(attributes), name.to_string(), vis.cloned()))
+}
+
+/// Kind, name and signature of a public item.
+fn described(
+    item: Item,
+    attributes: &[Attribute],
+    markers: Vec<Attribute>,
+    name: String,
+) -> Option<(&'static str, String, String)> {
+    Some(match item {
         Item::Fn(mut item) => {
-            let attributes = std::mem::take(&mut item.attrs);
-            let (kind, name) = kind_of_function(&attributes, &item.sig);
+            let (kind, name) = kind_of_function(attributes, &item.sig);
+            item.attrs = markers;
             item.block = Box::new(no_block());
-            let vis = item.vis.clone();
-            of(
-                &kind,
-                &attributes,
-                name,
-                Some(&vis),
-                bodiless(&printed(Item::Fn(item))),
-            )
+            (kind, name, bodiless(&printed(Item::Fn(item))))
         }
         Item::Struct(mut item) => {
-            let attributes = std::mem::take(&mut item.attrs);
+            item.attrs = markers;
             let is_cut = public_fields(&mut item.fields);
-            let (name, vis) = (item.ident.to_string(), item.vis.clone());
             let text = printed(Item::Struct(item));
-            of(
-                "struct",
-                &attributes,
-                name,
-                Some(&vis),
-                with_note(&text, is_cut),
-            )
+            ("struct", name, with_note(&text, is_cut))
         }
         Item::Union(mut item) => {
-            let attributes = std::mem::take(&mut item.attrs);
+            item.attrs = markers;
             let mut fields = Fields::Named(item.fields);
             let is_cut = public_fields(&mut fields);
             let Fields::Named(named) = fields else {
                 return None;
             };
             item.fields = named;
-            let (name, vis) = (item.ident.to_string(), item.vis.clone());
-            of(
-                "union",
-                &attributes,
-                name,
-                Some(&vis),
-                with_note(&printed(Item::Union(item)), is_cut),
-            )
+            let text = printed(Item::Union(item));
+            ("union", name, with_note(&text, is_cut))
         }
         Item::Enum(mut item) => {
-            let attributes = std::mem::take(&mut item.attrs);
-            for variant in &mut item.variants {
-                only_docs(&mut variant.attrs);
-                variant
-                    .fields
-                    .iter_mut()
-                    .for_each(|field| only_docs(&mut field.attrs));
-            }
-            let (name, vis) = (item.ident.to_string(), item.vis.clone());
-            of(
-                "enum",
-                &attributes,
-                name,
-                Some(&vis),
-                printed(Item::Enum(item)),
-            )
+            item.attrs = markers;
+            let is_cut = public_variants(&mut item);
+            let text = printed(Item::Enum(item));
+            ("enum", name, with_words(&text, is_cut, "hidden variants"))
         }
         Item::Trait(mut item) => {
-            let attributes = std::mem::take(&mut item.attrs);
-            for inner in &mut item.items {
-                only_signature(inner);
-            }
-            let (name, vis) = (item.ident.to_string(), item.vis.clone());
-            of(
-                "trait",
-                &attributes,
-                name,
-                Some(&vis),
-                printed(Item::Trait(item)),
-            )
+            item.attrs = markers;
+            only_signatures(&mut item);
+            ("trait", name, without_bodies(&printed(Item::Trait(item))))
         }
         Item::Type(mut item) => {
-            let attributes = std::mem::take(&mut item.attrs);
-            let (name, vis) = (item.ident.to_string(), item.vis.clone());
-            of(
-                "type",
-                &attributes,
-                name,
-                Some(&vis),
-                printed(Item::Type(item)),
-            )
+            item.attrs = markers;
+            ("type", name, printed(Item::Type(item)))
         }
         Item::Const(mut item) => {
-            let attributes = std::mem::take(&mut item.attrs);
-            let (name, vis) = (item.ident.to_string(), item.vis.clone());
-            let text = constant(&printed(Item::Const(item)));
-            of("constant", &attributes, name, Some(&vis), text)
+            item.attrs = markers;
+            ("constant", name, constant(&printed(Item::Const(item))))
         }
         Item::Static(mut item) => {
-            let attributes = std::mem::take(&mut item.attrs);
-            let (name, vis) = (item.ident.to_string(), item.vis.clone());
-            let text = constant(&printed(Item::Static(item)));
-            of("static", &attributes, name, Some(&vis), text)
+            item.attrs = markers;
+            ("static", name, constant(&printed(Item::Static(item))))
         }
-        Item::Macro(item)
-            if item
-                .attrs
-                .iter()
-                .any(|own| own.path().is_ident("macro_export")) =>
-        {
-            let name = item.ident?.to_string();
+        Item::Macro(_) => {
             let signature = format!("macro_rules! {name}");
-            of("macro", &item.attrs, name, None, signature)
+            ("macro", name, signature)
         }
-        _ => None,
-    }
+        _ => return None,
+    })
 }
 
 /// A function that is a procedural macro is called by other names.
-fn kind_of_function(attributes: &[Attribute], signature: &Signature) -> (String, String) {
+fn kind_of_function(attributes: &[Attribute], signature: &Signature) -> (&'static str, String) {
     let name = signature.ident.to_string();
     for attribute in attributes {
         let path = attribute.path();
         if path.is_ident("proc_macro") {
-            return ("function-like macro".to_owned(), name);
+            return ("function-like macro", name);
         }
         if path.is_ident("proc_macro_attribute") {
-            return ("attribute macro".to_owned(), name);
+            return ("attribute macro", name);
         }
         if let Meta::List(list) = &attribute.meta
             && path.is_ident("proc_macro_derive")
@@ -220,110 +175,109 @@ fn kind_of_function(attributes: &[Attribute], signature: &Signature) -> (String,
                 .unwrap_or_default()
                 .trim()
                 .to_owned();
-            return ("derive macro".to_owned(), derive);
+            return ("derive macro", derive);
         }
     }
-    ("function".to_owned(), name)
+    ("function", name)
 }
 
-/// The public methods and constants of an `impl` that is of no trait, with the name of its type.
-pub(super) fn methods(item: ItemImpl) -> Option<(String, Vec<ItemOutline>)> {
-    if item.trait_.is_some() || is_test(&item.attrs) || is_hidden(&item.attrs) {
-        return None;
-    }
-    let Type::Path(path) = &*item.self_ty else {
-        return None;
-    };
-    let name = path.path.segments.last()?.ident.to_string();
-    let feature = feature_of(&item.attrs);
-    let methods = item.items.into_iter().filter_map(|inner| {
-        let mut outline = match inner {
-            ImplItem::Fn(inner) => outline(Item::Fn(syn::ItemFn {
-                attrs: inner.attrs,
-                vis: inner.vis,
-                sig: inner.sig,
-                block: Box::new(no_block()),
-            })),
-            ImplItem::Const(inner) => outline(Item::Const(syn::ItemConst {
-                attrs: inner.attrs,
-                vis: inner.vis,
-                const_token: inner.const_token,
-                ident: inner.ident,
-                generics: inner.generics,
-                colon_token: inner.colon_token,
-                ty: Box::new(inner.ty),
-                eq_token: inner.eq_token,
-                expr: Box::new(inner.expr),
-                semi_token: inner.semi_token,
-            })),
-            _ => None,
-        }?;
-        outline.feature = outline.feature.or_else(|| feature.clone());
-        Some(outline)
-    });
-    let methods: Vec<ItemOutline> = methods.collect();
-    (!methods.is_empty()).then_some((name, methods))
-}
-
-fn only_docs(attributes: &mut Vec<Attribute>) {
-    attributes.retain(
-        |attribute| matches!(&attribute.meta, Meta::NameValue(meta) if meta.path.is_ident("doc")),
-    );
-}
-
-fn only_signature(item: &mut TraitItem) {
-    match item {
+/// Removes the bodies and hidden items of a trait; of one that is provided something stays, as it need not be written.
+fn only_signatures(item: &mut ItemTrait) {
+    let body = syn::Ident::new(BODY, Span::call_site());
+    item.items.retain_mut(|inner| match inner {
         TraitItem::Fn(inner) => {
-            only_docs(&mut inner.attrs);
-            inner.default = None;
-            inner.semi_token = Some(syn::token::Semi::default());
+            let is_shown = !is_hidden(&inner.attrs);
+            keep_docs(&mut inner.attrs);
+            if inner.default.is_some() {
+                inner.default = Some(parse_quote!({ #body }));
+                inner.semi_token = None;
+            }
+            is_shown
         }
         TraitItem::Const(inner) => {
-            only_docs(&mut inner.attrs);
-            inner.default = None;
+            let is_shown = !is_hidden(&inner.attrs);
+            keep_docs(&mut inner.attrs);
+            is_shown
         }
-        TraitItem::Type(inner) => only_docs(&mut inner.attrs),
-        _ => {}
-    }
+        TraitItem::Type(inner) => {
+            let is_shown = !is_hidden(&inner.attrs);
+            keep_docs(&mut inner.attrs);
+            is_shown
+        }
+        _ => false,
+    });
 }
 
-/// Removes private fields; of a tuple, their types. Returns whether there were any.
+/// Writes `{ … }` for each body that was left out.
+fn without_bodies(text: &str) -> String {
+    let mut parts = text.split(BODY);
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        whole.truncate(whole.trim_end().len());
+        whole.push_str(" … ");
+        whole.push_str(part.trim_start());
+    }
+    whole
+}
+
+/// Removes hidden variants. Returns whether there were any.
+fn public_variants(item: &mut ItemEnum) -> bool {
+    let n_before = item.variants.len();
+    let all = std::mem::take(&mut item.variants);
+    let shown = all.into_iter().filter(|one| !is_hidden(&one.attrs));
+    item.variants = shown.collect();
+    for variant in &mut item.variants {
+        keep_docs(&mut variant.attrs);
+        variant
+            .fields
+            .iter_mut()
+            .for_each(|field| keep_docs(&mut field.attrs));
+    }
+    item.variants.len() < n_before
+}
+
+/// Removes private and hidden fields; of a tuple, their types. Returns whether there were any.
 fn public_fields(fields: &mut Fields) -> bool {
-    let is_public = |field: &Field| matches!(field.vis, Visibility::Public(_));
+    let is_public =
+        |field: &Field| matches!(field.vis, Visibility::Public(_)) && !is_hidden(&field.attrs);
     let has_private = !fields.iter().all(is_public);
-    fields
-        .iter_mut()
-        .for_each(|field| only_docs(&mut field.attrs));
     match fields {
         Fields::Named(named) => {
             let all = std::mem::take(&mut named.named);
             let public: Punctuated<Field, syn::Token![,]> =
                 all.into_iter().filter(is_public).collect();
             named.named = public;
-            has_private
         }
         Fields::Unnamed(unnamed) => {
             for field in unnamed.unnamed.iter_mut().filter(|field| !is_public(field)) {
                 let underscore_token = syn::Token![_](Span::call_site());
                 field.ty = Type::Infer(TypeInfer { underscore_token });
+                field.vis = Visibility::Inherited;
             }
-            false
         }
-        Fields::Unit => false,
+        Fields::Unit => {}
     }
+    fields
+        .iter_mut()
+        .for_each(|field| keep_docs(&mut field.attrs));
+    has_private && matches!(fields, Fields::Named(_))
 }
 
 fn with_note(text: &str, is_cut: bool) -> String {
+    with_words(text, is_cut, "private fields")
+}
+
+fn with_words(text: &str, is_cut: bool, words: &str) -> String {
     match (is_cut, text.strip_suffix('}')) {
         (true, Some(before)) if before.ends_with('{') => {
-            format!("{before} /* private fields */ }}")
+            format!("{before} /* {words} */ }}")
         }
-        (true, Some(before)) => format!("{before}    /* private fields */\n}}"),
+        (true, Some(before)) => format!("{before}    /* {words} */\n}}"),
         _ => text.to_owned(),
     }
 }
 
-fn no_block() -> Block {
+pub(super) fn no_block() -> Block {
     Block {
         brace_token: syn::token::Brace::default(),
         stmts: Vec::new(),
@@ -346,7 +300,7 @@ fn constant(text: &str) -> String {
     }
 }
 
-fn printed(item: Item) -> String {
+pub(super) fn printed(item: Item) -> String {
     let file = File {
         shebang: None,
         attrs: Vec::new(),

@@ -1,15 +1,20 @@
 //! The skill of a Rust crate: its modules with public items and docs, its features and examples.
 
+mod attributes;
+mod impls;
 mod items;
+mod pages;
 mod read;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::bundle::{Draft, SourceHash};
+use super::bundle::Draft;
 use super::markdown::{Kind, first_example, first_line, first_paragraph, prose, sentence_line};
-use super::text::{code, fenced, line, slug};
+use super::text::{as_sentence, code, fenced, line, page_name, slug};
+use super::wit::{Interfaces, WitFiles};
+use super::{MAX_LISTED, MAX_README_BYTES};
 pub(crate) use read::outline;
 
 /// Longest line about an item or module, in bytes.
@@ -18,14 +23,8 @@ const MAX_LINE_BYTES: usize = 240;
 /// Longest docs of a crate or module, and of one item, in bytes.
 const MAX_DOCS_BYTES: usize = 12 << 10;
 
-/// Longest part of a README that is kept, in bytes.
-const MAX_README_BYTES: usize = 12 << 10;
-
 /// Longest example in `SKILL.md`, in lines.
 const MAX_EXAMPLE_LINES: usize = 40;
-
-/// Most modules and examples that are listed.
-const MAX_LISTED: usize = 120;
 
 /// Most names that stand in one line.
 const MAX_NAMES: usize = 10;
@@ -33,49 +32,92 @@ const MAX_NAMES: usize = 10;
 /// Sources of a crate.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CrateFiles {
-    /// Name of the crate.
+    /// Name of the library.
     pub(crate) name: String,
     /// Path of the file that the crate begins with.
     pub(crate) root: String,
     /// Texts by path, with `/`.
     pub(crate) texts: BTreeMap<String, String>,
+    /// WIT of the package, from which a macro may make modules.
+    pub(crate) wit: Option<WitFiles>,
 }
 
 /// A crate as a reader of its docs sees it.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct CrateOutline {
+    /// Name of the library in Rust.
+    name: String,
     /// Public modules, the root first.
     modules: Vec<ModuleOutline>,
     /// Things that could not be followed.
     pub(crate) notes: Vec<String>,
 }
 
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq)]
 struct ModuleOutline {
     path: String,
     docs: String,
+    /// Conditions under which it is compiled.
+    conditions: Vec<String>,
     items: Vec<ItemOutline>,
-    /// Names of items that are described elsewhere, or not in this crate, by the path of where they are from; `*` is all names.
-    reexports: BTreeMap<String, BTreeSet<String>>,
-    /// Macros that make items here, which are not expanded.
+    /// Names of items that are described elsewhere, or not in this crate, by the path of where they are from.
+    reexports: BTreeMap<String, Reexports>,
+    /// Macros that make the whole module.
+    made_by: Option<String>,
+    /// Path of a module that macros make, below the module in which they do.
+    made_path: Vec<String>,
+    /// The interface of WIT that they make it from, as Markdown.
+    wit: Option<String>,
+    /// Types that macros make, with what the source gives them.
+    made: BTreeMap<String, TypeOutline>,
+    /// Macros that make public items, and calls of them.
+    sources: Vec<SourceOutline>,
+    /// Macros that make items here and are not shown.
     makers: BTreeSet<String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Names from one place.
+#[derive(Debug, Default, PartialEq)]
+struct Reexports {
+    /// Macros that make that place.
+    made_by: Option<String>,
+    /// Names with their conditions; `*` is all names.
+    names: BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
 struct ItemOutline {
     kind: String,
     name: String,
     docs: String,
-    /// Cargo feature without which it is not there.
-    feature: Option<String>,
+    /// Conditions under which it is compiled, as they are written.
+    conditions: Vec<String>,
     signature: String,
-    methods: Vec<ItemOutline>,
+    implements: BTreeSet<String>,
+    impls: Vec<ImplOutline>,
 }
 
-impl ItemOutline {
-    fn is_type(&self) -> bool {
-        matches!(self.kind.as_str(), "struct" | "enum" | "union")
-    }
+/// What a type has that a macro makes.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct TypeOutline {
+    implements: BTreeSet<String>,
+    impls: Vec<ImplOutline>,
+}
+
+/// Methods and constants of one `impl`.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct ImplOutline {
+    /// Its first line, where that says more than the name of the type.
+    header: Option<String>,
+    conditions: Vec<String>,
+    items: Vec<ItemOutline>,
+}
+
+/// A macro or its call, as the source has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct SourceOutline {
+    docs: String,
+    text: String,
 }
 
 impl ModuleOutline {
@@ -83,12 +125,25 @@ impl ModuleOutline {
         self.items.is_empty()
             && self.reexports.is_empty()
             && self.docs.is_empty()
+            && self.made.is_empty()
+            && self.sources.is_empty()
             && self.makers.is_empty()
     }
 }
 
+impl CrateOutline {
+    /// Describes modules that macros make from WIT by the interfaces of that: `wasi::http::types` by `wasi:http/types`.
+    pub(crate) fn describe_made(&mut self, interfaces: &Interfaces) {
+        for module in &mut self.modules {
+            if let [namespace, package, name] = module.made_path.as_slice() {
+                module.wit = interfaces.text(namespace, package, name);
+            }
+        }
+    }
+}
+
 /// The package of a crate, from its manifest and folder.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CratePackage {
     pub(crate) name: String,
     pub(crate) version: Option<String>,
@@ -107,7 +162,7 @@ pub(crate) struct CratePackage {
 }
 
 /// Derives the skill of a crate.
-pub(crate) fn draft(package: &CratePackage, outline: &CrateOutline, hash: &SourceHash) -> Draft {
+pub(crate) fn draft(package: &CratePackage, outline: &CrateOutline) -> Draft {
     let mut references = BTreeMap::new();
     let mut body = String::new();
     let root = outline
@@ -125,18 +180,17 @@ pub(crate) fn draft(package: &CratePackage, outline: &CrateOutline, hash: &Sourc
     body.push_str(&format!(
         "{}\n\n{}",
         introduction(package, &docs, readme.as_deref()),
-        facts(package)
+        facts(package, outline)
     ));
     if let Some(example) = root.and_then(|root| first_example(&root.docs, MAX_EXAMPLE_LINES)) {
         body.push_str(&format!("## Example\n\n{}\n", fenced("rust", &example)));
     }
-    modules(outline, &mut body, &mut references);
+    pages::modules(outline, &mut body, &mut references);
     more(package, readme, &mut body, &mut references);
     Draft {
         name: slug(&package.name).unwrap_or_else(|| "crate".to_owned()),
         package: package.name.clone(),
         version: package.version.clone(),
-        source_hash: hash.text(),
         license: package.license.clone(),
         description: description(package, &docs),
         title: match &package.version {
@@ -160,17 +214,12 @@ fn description(package: &CratePackage, docs: &str) -> String {
         .filter(|text| !text.trim().is_empty());
     let what = what.map_or_else(|| sentence_line(docs, 600), str::to_owned);
     let what = crate::text::clean(&what.split_whitespace().collect::<Vec<_>>().join(" "), 600);
-    let stop = if what.is_empty() || what.ends_with(['.', '!', '?', '…']) {
-        ""
-    } else {
-        "."
-    };
     let name = &package.name;
     let when = match package.is_library {
         true => format!("Use when writing or reading Rust code that uses the crate {name}."),
         false => format!("Use when working with the program {name} or its source."),
     };
-    crate::text::clean(format!("{what}{stop} {when}").trim(), 1000)
+    crate::text::clean(format!("{} {when}", as_sentence(&what)).trim(), 1000)
 }
 
 /// The first paragraph of the docs, or else of the README, or else the description.
@@ -185,13 +234,11 @@ fn introduction(package: &CratePackage, docs: &str, readme: Option<&str>) -> Str
     )
 }
 
-fn facts(package: &CratePackage) -> String {
+fn facts(package: &CratePackage, outline: &CrateOutline) -> String {
     let mut facts = String::new();
-    if package.is_library {
-        let name = package.name.replace('-', "_");
-        if name != package.name {
-            facts.push_str(&format!("- In Rust it is called {}.\n", code(&name, 120)));
-        }
+    if package.is_library && outline.name != package.name {
+        let name = code(&outline.name, 120);
+        facts.push_str(&format!("- In Rust it is called {name}.\n"));
     }
     if let Some(version) = &package.rust_version {
         facts.push_str(&format!("- It needs Rust {} or later.\n", shown(version)));
@@ -227,181 +274,6 @@ fn facts(package: &CratePackage) -> String {
     facts
 }
 
-fn modules(outline: &CrateOutline, body: &mut String, references: &mut BTreeMap<String, String>) {
-    if outline.modules.is_empty() {
-        return;
-    }
-    body.push_str("## Modules\n\nSignatures and docs are in the file of each.\n\n");
-    for (at, module) in outline.modules.iter().enumerate() {
-        let file = file_of(&module.path, references);
-        let docs = prose(&module.docs, Kind::Rust, MAX_DOCS_BYTES);
-        if at < MAX_LISTED {
-            body.push_str(&module_line(module, &docs, &file));
-        }
-        references.insert(file, page(module, &docs));
-    }
-    if let Some(n) = outline
-        .modules
-        .len()
-        .checked_sub(MAX_LISTED)
-        .filter(|n| *n > 0)
-    {
-        body.push_str(&format!(
-            "- {n} more, whose files are in the folder `references`\n"
-        ));
-    }
-    body.push('\n');
-}
-
-fn module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
-    let about = match module.path.contains("::") {
-        // The introduction has said it.
-        false => "the root of the crate".to_owned(),
-        true => sentence_line(docs, MAX_LINE_BYTES)
-            .trim_end_matches('.')
-            .to_owned(),
-    };
-    let mut parts = Vec::new();
-    let names: Vec<&str> = module.items.iter().map(|item| item.name.as_str()).collect();
-    parts.extend(Some(shortened(&names)).filter(|names| !names.is_empty()));
-    let n_other: usize = module.reexports.values().map(BTreeSet::len).sum();
-    match module.path.contains("::") {
-        false => parts.extend(module.reexports.iter().map(|(from, names)| {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            match names.as_slice() {
-                ["*"] => format!("everything of {}", origin(from)),
-                names => format!("from {}: {}", origin(from), shortened(names)),
-            }
-        })),
-        // What is named in passing is for the page.
-        true if parts.is_empty() && n_other > 0 => {
-            parts.push(format!("{} from elsewhere", super::count(n_other, "name")));
-        }
-        true => {}
-    }
-    let n_more = parts.len().saturating_sub(MAX_NAMES);
-    parts.truncate(MAX_NAMES);
-    if n_more > 0 {
-        parts.push(format!("and {n_more} more"));
-    }
-    let names = match parts.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", parts.join("; ")),
-    };
-    let colon = if about.is_empty() { "" } else { ": " };
-    format!(
-        "- [{}](references/{file}){colon}{about}{names}\n",
-        module.path
-    )
-}
-
-/// Path that names are from; those without one are crates themselves.
-fn origin(path: &str) -> String {
-    match path {
-        "" => "other crates".to_owned(),
-        path => code(path, 200),
-    }
-}
-
-fn shortened(names: &[&str]) -> String {
-    let shown: Vec<String> = names
-        .iter()
-        .take(MAX_NAMES)
-        .map(|name| code(name, 120))
-        .collect();
-    match names.len().saturating_sub(MAX_NAMES) {
-        0 => shown.join(", "),
-        n => format!("{} and {n} more", shown.join(", ")),
-    }
-}
-
-/// Name of the file of a module; no two have one.
-fn file_of(path: &str, taken: &BTreeMap<String, String>) -> String {
-    let inner = path.split_once("::").map_or("crate", |(_, inner)| inner);
-    let stem = slug(inner).unwrap_or_else(|| "module".to_owned());
-    let mut names =
-        std::iter::once(format!("{stem}.md")).chain((2..).map(|n| format!("{stem}-{n}.md")));
-    names.find(|name| !taken.contains_key(name)).unwrap_or(stem)
-}
-
-fn page(module: &ModuleOutline, docs: &str) -> String {
-    let mut page = format!("# {}\n\n", code(&module.path, 200));
-    if !docs.is_empty() {
-        page.push_str(&format!("{docs}\n\n"));
-    }
-    const KINDS: [(&str, &str); 12] = [
-        ("function", "Functions"),
-        ("attribute macro", "Attribute macros"),
-        ("derive macro", "Derive macros"),
-        ("function-like macro", "Function-like macros"),
-        ("macro", "Macros"),
-        ("struct", "Structs"),
-        ("enum", "Enums"),
-        ("union", "Unions"),
-        ("trait", "Traits"),
-        ("type", "Type aliases"),
-        ("constant", "Constants"),
-        ("static", "Statics"),
-    ];
-    for (kind, heading) in KINDS {
-        let items: Vec<&ItemOutline> = module
-            .items
-            .iter()
-            .filter(|item| item.kind == kind)
-            .collect();
-        if items.is_empty() {
-            continue;
-        }
-        page.push_str(&format!("## {heading}\n\n"));
-        for item in items {
-            item_part(item, "###", &mut page);
-            for method in &item.methods {
-                item_part(method, "####", &mut page);
-            }
-        }
-    }
-    if !module.reexports.is_empty() {
-        page.push_str("## Also named here\n\n");
-        for (from, names) in &module.reexports {
-            let all: Vec<String> = names
-                .iter()
-                .map(|name| match name.as_str() {
-                    "*" => "everything".to_owned(),
-                    name => code(name, 120),
-                })
-                .collect();
-            page.push_str(&format!("- From {}: {}\n", origin(from), all.join(", ")));
-        }
-        page.push('\n');
-    }
-    if !module.makers.is_empty() {
-        let names: Vec<String> = module.makers.iter().map(|name| code(name, 120)).collect();
-        page.push_str(&format!(
-            "Items that macros make are not listed here: {}.\n",
-            names.join(", ")
-        ));
-    }
-    page
-}
-
-fn item_part(item: &ItemOutline, level: &str, page: &mut String) {
-    page.push_str(&format!(
-        "{level} {}\n\n{}\n",
-        code(&item.name, 200),
-        fenced("rust", &item.signature)
-    ));
-    if let Some(feature) = &item.feature {
-        page.push_str(&format!(
-            "With the feature {} only.\n\n",
-            code(feature, 120)
-        ));
-    }
-    let docs = prose(&item.docs, Kind::Rust, MAX_DOCS_BYTES);
-    if !docs.is_empty() {
-        page.push_str(&format!("{docs}\n\n"));
-    }
-}
-
 fn more(
     package: &CratePackage,
     readme: Option<String>,
@@ -418,7 +290,7 @@ fn more(
         body.push('\n');
     }
     if let Some(readme) = readme {
-        let file = file_of("x::readme", references);
+        let file = page_name("readme", references);
         body.push_str(&format!(
             "## More\n\n- [references/{file}](references/{file}): the beginning of its README\n"
         ));

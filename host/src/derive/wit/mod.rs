@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::bundle::{Draft, SourceHash};
-use super::count;
+use super::bundle::Draft;
 use super::markdown::{Kind, first_paragraph, prose, sentence_line};
-use super::text::{code, fenced, line, slug};
+use super::text::{code, fenced, line, page_name, shortened, slug};
+use super::{MAX_LISTED, MAX_README_BYTES, count};
 pub(crate) use read::{component, package};
 
 /// Longest line about an interface or world, in bytes.
@@ -18,14 +18,8 @@ const MAX_LINE_BYTES: usize = 300;
 /// Longest docs of one item, in bytes.
 const MAX_DOCS_BYTES: usize = 8 << 10;
 
-/// Longest part of a README that is kept, in bytes.
-const MAX_README_BYTES: usize = 12 << 10;
-
 /// Most names that stand in one line.
 const MAX_NAMES: usize = 12;
-
-/// Most interfaces that are listed where all are.
-const MAX_LISTED: usize = 150;
 
 /// Texts of a package, and of the packages that it names, each a list of paths and texts.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -34,8 +28,15 @@ pub(crate) struct WitFiles {
     pub(crate) dependencies: Vec<Vec<(String, String)>>,
 }
 
+impl WitFiles {
+    /// All texts with their paths.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &(String, String)> {
+        self.main.iter().chain(self.dependencies.iter().flatten())
+    }
+}
+
 /// A package as a reader of its docs sees it.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct WitOutline {
     /// Name with namespace, as `wasi:http`; that of the file for a component.
     pub(crate) name: String,
@@ -47,7 +48,7 @@ pub(crate) struct WitOutline {
     interfaces: Vec<InterfaceOutline>,
 }
 
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq)]
 struct WorldOutline {
     name: String,
     docs: String,
@@ -55,7 +56,7 @@ struct WorldOutline {
     exports: Vec<String>,
 }
 
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq)]
 struct InterfaceOutline {
     name: String,
     docs: String,
@@ -65,7 +66,7 @@ struct InterfaceOutline {
     functions: Vec<ItemOutline>,
 }
 
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq)]
 struct ItemOutline {
     name: String,
     docs: String,
@@ -73,8 +74,34 @@ struct ItemOutline {
     text: String,
 }
 
+/// Interfaces of a package, for the modules of a crate that a macro makes from them.
+pub(crate) struct Interfaces(WitOutline);
+
+impl Interfaces {
+    /// Reads a package.
+    ///
+    /// # Errors
+    /// The texts are not WIT.
+    pub(crate) fn read(files: &WitFiles) -> Result<Self, String> {
+        package(files).map(Self)
+    }
+
+    /// Writes what an interface has, by the names that its module has in Rust.
+    pub(crate) fn text(&self, namespace: &str, package: &str, name: &str) -> Option<String> {
+        let outline = &self.0;
+        let in_rust = |name: &str| name.replace('-', "_");
+        if in_rust(&outline.name) != format!("{namespace}:{package}") {
+            return None;
+        }
+        let mut all = outline.interfaces.iter();
+        let interface = all.find(|one| in_rust(&one.name) == name)?;
+        let docs = prose(&interface.docs, Kind::Plain, MAX_DOCS_BYTES);
+        Some(sections(interface, &docs))
+    }
+}
+
 /// Derives the skill of a package or component. `readme` is the text beside it, if there is one.
-pub(crate) fn draft(outline: &WitOutline, readme: Option<&str>, hash: &SourceHash) -> Draft {
+pub(crate) fn draft(outline: &WitOutline, readme: Option<&str>) -> Draft {
     let WitOutline { name, version, .. } = outline;
     let kind = if outline.is_component {
         "Component"
@@ -83,7 +110,7 @@ pub(crate) fn draft(outline: &WitOutline, readme: Option<&str>, hash: &SourceHas
     };
     let mut title = format!("{kind} {}", line(name, 120));
     if let Some(version) = version {
-        title.push_str(&format!(" {version}"));
+        title.push_str(&format!(" {}", line(version, 120)));
     }
     let mut references = BTreeMap::new();
     let mut body = String::new();
@@ -104,7 +131,7 @@ pub(crate) fn draft(outline: &WitOutline, readme: Option<&str>, hash: &SourceHas
     worlds(outline, &mut body, &mut references);
     interfaces(outline, &mut body, &mut references);
     if let Some(readme) = readme {
-        let file = file_of("readme", &references);
+        let file = page_name("readme", &references);
         body.push_str(&format!(
             "\n## More\n\n- [references/{file}](references/{file}): the beginning of its README\n"
         ));
@@ -114,7 +141,6 @@ pub(crate) fn draft(outline: &WitOutline, readme: Option<&str>, hash: &SourceHas
         name: slug(name).unwrap_or_else(|| "wit".to_owned()),
         package: name.clone(),
         version: version.clone(),
-        source_hash: hash.text(),
         description: description(outline, &introduction),
         title,
         body,
@@ -130,7 +156,7 @@ fn description(outline: &WitOutline, introduction: &str) -> String {
         "" => {
             let worlds: Vec<&str> = outline.worlds.iter().map(|one| one.name.as_str()).collect();
             let n_interfaces = count(outline.interfaces.len(), "interface");
-            match shortened(&worlds).as_str() {
+            match shortened(&worlds, MAX_NAMES).as_str() {
                 "" => format!("The WIT package {shown} with {n_interfaces}."),
                 names => {
                     format!("The WIT package {shown} with {n_interfaces} and the worlds {names}.")
@@ -150,20 +176,12 @@ fn description(outline: &WitOutline, introduction: &str) -> String {
     crate::text::clean(&format!("{what} {when}"), 1000)
 }
 
-fn shortened(names: &[&str]) -> String {
-    let shown: Vec<&str> = names.iter().take(MAX_NAMES).copied().collect();
-    match names.len().saturating_sub(MAX_NAMES) {
-        0 => shown.join(", "),
-        n => format!("{} and {n} more", shown.join(", ")),
-    }
-}
-
 fn worlds(outline: &WitOutline, body: &mut String, references: &mut BTreeMap<String, String>) {
     if outline.worlds.is_empty() {
         return;
     }
     body.push_str("## Worlds\n\n");
-    let mut page = format!("# Worlds of {}\n", crate::text::clean(&outline.name, 120));
+    let mut page = format!("# Worlds of {}\n", line(&outline.name, 120));
     for world in &outline.worlds {
         let docs = prose(&world.docs, Kind::Plain, MAX_DOCS_BYTES);
         let about = sentence_line(&docs, MAX_LINE_BYTES);
@@ -210,7 +228,7 @@ fn interfaces(outline: &WitOutline, body: &mut String, references: &mut BTreeMap
         "## {heading}\n\nFunctions, types and their docs are in the file of each.\n\n"
     ));
     for (at, interface) in outline.interfaces.iter().enumerate() {
-        let file = file_of(&interface.name, references);
+        let file = page_name(&interface.name, references);
         let docs = prose(&interface.docs, Kind::Plain, MAX_DOCS_BYTES);
         let about = sentence_line(&docs, MAX_LINE_BYTES);
         let functions: Vec<&str> = interface
@@ -231,7 +249,7 @@ fn interfaces(outline: &WitOutline, body: &mut String, references: &mut BTreeMap
             .filter_map(|(what, names)| match names.as_slice() {
                 [] => None,
                 [one] => Some(format!("{what} {one}")),
-                names => Some(format!("{what}s {}", shortened(names))),
+                names => Some(format!("{what}s {}", shortened(names, MAX_NAMES))),
             });
         let parts: Vec<String> = parts.collect();
         let has = match parts.is_empty() {
@@ -242,7 +260,7 @@ fn interfaces(outline: &WitOutline, body: &mut String, references: &mut BTreeMap
             let colon = if about.is_empty() { "" } else { ": " };
             body.push_str(&format!(
                 "- [{}](references/{file}){colon}{about} ({has})\n",
-                interface.name.replace(['[', ']'], "")
+                line(&interface.name, 200).replace(['[', ']'], "")
             ));
         }
         references.insert(file, page(interface, &docs));
@@ -259,16 +277,16 @@ fn interfaces(outline: &WitOutline, body: &mut String, references: &mut BTreeMap
     }
 }
 
-/// Name of the file of an interface; no two have one.
-fn file_of(name: &str, taken: &BTreeMap<String, String>) -> String {
-    let stem = slug(name).unwrap_or_else(|| "interface".to_owned());
-    let mut names =
-        std::iter::once(format!("{stem}.md")).chain((2..).map(|n| format!("{stem}-{n}.md")));
-    names.find(|name| !taken.contains_key(name)).unwrap_or(stem)
+fn page(interface: &InterfaceOutline, docs: &str) -> String {
+    format!(
+        "# Interface {}\n\n{}",
+        code(&interface.name, 120),
+        sections(interface, docs)
+    )
 }
 
-fn page(interface: &InterfaceOutline, docs: &str) -> String {
-    let mut page = format!("# Interface {}\n\n", code(&interface.name, 120));
+fn sections(interface: &InterfaceOutline, docs: &str) -> String {
+    let mut page = String::new();
     if !docs.is_empty() {
         page.push_str(&format!("{docs}\n\n"));
     }

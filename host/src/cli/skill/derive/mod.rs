@@ -15,7 +15,8 @@ use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::question::{Line, Screen};
 use super::super::render::BOLD;
 use super::super::{command, render, setup};
-use crate::derive::{Bundle, Draft, slug};
+use crate::derive::{Bundle, Draft, Stamped, slug};
+use crate::plugin::protected::is_protected;
 use crate::skill::FOLDER;
 pub(in super::super) use outline::{OUTLINE_COMMAND, outline_main};
 
@@ -40,7 +41,7 @@ pub(in super::super) struct SkillDeriveArgs {
     /// Replace the bundle that is there without a question, after its differences are shown
     #[arg(long)]
     yes: bool,
-    /// Replace it also when it was edited by hand, or is no derived skill
+    /// Replace it also when it was edited by hand, or is no derived skill, which is moved to `.kept` beside it; and when a summary failed
     #[arg(long)]
     force: bool,
     /// Have the model write a summary into it: one request, which costs tokens
@@ -66,16 +67,27 @@ pub(super) async fn derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitStatus>
         Some(folder) => folder.join(&draft.name),
         None => cached(&draft)?,
     };
+    place::check_apart(&folder, &source::place(&args.source))?;
     let earlier = place::read(&folder)?;
-    if let Some(earlier) = &earlier
+    let stamp = earlier.as_ref().and_then(Bundle::stamp);
+    if earlier.is_some()
         && !args.force
-        && is_current(earlier, &draft, &folder, args.summarize)?
+        && is_current(stamp.as_ref(), &draft, &folder, args.summarize)?
     {
         render::answer_line(folder.display());
         render::note("nothing to do: its source has not changed");
         return Ok(ExitStatus::Done);
     }
     let is_whole = summarize(&mut draft, args).await?;
+    let has_summary = stamp
+        .as_ref()
+        .is_some_and(|one| one.summarized_by.is_some());
+    if !is_whole && has_summary && !args.force {
+        render::note(
+            "nothing was replaced: the bundle that is there has a summary; try again, or pass --force to replace it without one",
+        );
+        return Ok(ExitStatus::Failed);
+    }
     let bundle = draft.bundle();
     if let Some(earlier) = &earlier {
         if *earlier == bundle {
@@ -89,9 +101,21 @@ pub(super) async fn derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitStatus>
             return Ok(ExitStatus::Failed);
         }
     }
-    place::write(&bundle, &folder, earlier.as_ref())?;
+    // What Rind wrote can be derived again.
+    let is_kept = !stamp.is_some_and(|stamp| stamp.is_whole);
+    let kept = place::write(&bundle, &folder, earlier.as_ref(), is_kept)?;
     render::answer_line(folder.display());
-    render::derive::made(&draft, &folder, args.into.is_none());
+    if let Some(kept) = kept {
+        render::note(&format!("what was there is in {} now", kept.display()));
+    }
+    let is_loaded = draft.library_depends.iter().all(|name| is_protected(name));
+    let plugin = Some(&args.source).filter(|_| !is_loaded);
+    render::derive::made(
+        &draft,
+        &folder,
+        args.into.is_none(),
+        plugin.map(PathBuf::as_path),
+    );
     Ok(ExitStatus::of(is_whole))
 }
 
@@ -118,13 +142,13 @@ async fn summarize(draft: &mut Draft, args: &SkillDeriveArgs) -> anyhow::Result<
 /// Whether the bundle that is there is of this source, as it was made, with a summary if one is wanted. One that somebody edited,
 /// or made otherwise, is refused.
 fn is_current(
-    earlier: &Bundle,
+    stamp: Option<&Stamped>,
     draft: &Draft,
     folder: &Path,
     with_summary: bool,
 ) -> anyhow::Result<bool> {
     let shown = folder.display();
-    match earlier.stamp() {
+    match stamp {
         None => bail_usage!(
             "{shown} is there and is no derived skill: choose another folder with --into, or pass --force"
         ),

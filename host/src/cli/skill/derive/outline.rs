@@ -1,5 +1,5 @@
-//! Reads Rust, WIT and components in a process of its own: what was written by strangers is parsed by libraries that follow every
-//! nesting, and only a process can be stopped.
+//! Reads Rust, WIT and components, and writes their skills, in a process of its own: what was written by strangers is parsed by
+//! libraries that follow every nesting, and only a process can be stopped.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,14 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::super::super::worker::{INPUT, OUTPUT, Worker};
-use crate::derive::rust::{self, CrateFiles, CrateOutline};
-use crate::derive::wit::{self, WitFiles, WitOutline};
+use crate::derive::{Drafted, Job};
 
 /// The hidden command of the process.
 pub(in crate::cli) const OUTLINE_COMMAND: &str = "__outline";
@@ -30,50 +26,15 @@ const WORKER: Worker = Worker {
     stack_bytes: 64 << 20,
 };
 
-#[derive(Serialize, Deserialize)]
-enum Job {
-    Crate(CrateFiles),
-    Wit(WitFiles),
-    /// Name of a component, and its bytes in base64.
-    Component(String, String),
-}
-
-#[derive(Serialize, Deserialize)]
-enum Outline {
-    Crate(CrateOutline),
-    Wit(WitOutline),
-}
-
-pub(super) async fn of_crate(files: CrateFiles) -> anyhow::Result<CrateOutline> {
-    match run(&Job::Crate(files)).await? {
-        Outline::Crate(outline) => Ok(outline),
-        Outline::Wit(_) => Err(anyhow!(WORKER.no_answer())),
-    }
-}
-
-pub(super) async fn of_wit(files: WitFiles) -> anyhow::Result<WitOutline> {
-    of_any_wit(&Job::Wit(files)).await
-}
-
-pub(super) async fn of_component(name: &str, bytes: &[u8]) -> anyhow::Result<WitOutline> {
-    of_any_wit(&Job::Component(name.to_owned(), STANDARD.encode(bytes))).await
-}
-
-async fn of_any_wit(job: &Job) -> anyhow::Result<WitOutline> {
-    match run(job).await? {
-        Outline::Wit(outline) => Ok(outline),
-        Outline::Crate(_) => Err(anyhow!(WORKER.no_answer())),
-    }
-}
-
-async fn run(job: &Job) -> anyhow::Result<Outline> {
+/// Does the work in the process.
+pub(super) async fn run(job: &Job) -> anyhow::Result<Drafted> {
     let program = std::env::current_exe().context("find this program")?;
     let input = serde_json::to_vec(job)?;
     let (text, finished) = WORKER
         .run(&program, &input, &CancellationToken::new())
         .await
         .map_err(|why| anyhow!(why))?;
-    match serde_json::from_str::<Result<Outline, String>>(&text) {
+    match serde_json::from_str::<Result<Drafted, String>>(&text) {
         Ok(outcome) => outcome.map_err(|why| anyhow!(why)),
         Err(_) => Err(anyhow!(WORKER.reason(&finished))),
     }
@@ -89,14 +50,5 @@ pub(in crate::cli) fn outline_main(args: impl Iterator<Item = OsString>) -> Resu
 
 fn work(folder: &Path) -> std::io::Result<()> {
     let job: Job = serde_json::from_slice(&fs::read(folder.join(INPUT))?)?;
-    let outcome = match job {
-        Job::Crate(files) => rust::outline(&files).map(Outline::Crate),
-        Job::Wit(files) => wit::package(&files).map(Outline::Wit),
-        Job::Component(name, bytes) => STANDARD
-            .decode(bytes)
-            .map_err(|error| error.to_string())
-            .and_then(|bytes| wit::component(&name, &bytes))
-            .map(Outline::Wit),
-    };
-    fs::write(folder.join(OUTPUT), serde_json::to_vec(&outcome)?)
+    fs::write(folder.join(OUTPUT), serde_json::to_vec(&job.run())?)
 }

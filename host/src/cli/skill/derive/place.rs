@@ -1,15 +1,57 @@
 //! Bundles on the disk: reads the one that is there, and puts another in its place in one step.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail};
 
+use super::super::super::exit_code::bail_usage;
 use crate::derive::Bundle;
 use crate::disk::exchange;
 use crate::grant::held::HeldFolder;
+use crate::package::place;
+use crate::skill::FILE;
 
-/// Reads the bundle in a folder; `None` when nothing is there. A link, or a file that is no text, makes it none of ours.
+/// Refuses a place for a bundle that is the source, holds it or lies in it: what is there would be replaced.
+pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
+    let own = source
+        .canonicalize()
+        .with_context(|| format!("look at {}", source.display()))?;
+    let place = resolved(folder)?;
+    if place.starts_with(&own) || own.starts_with(&place) {
+        bail_usage!(
+            "{} and the source {} are one in the other, and a skill never takes the place of its source: choose another folder with \
+             --into",
+            folder.display(),
+            source.display()
+        );
+    }
+    Ok(())
+}
+
+/// The path without links, also of something that is not there yet.
+fn resolved(path: &Path) -> anyhow::Result<PathBuf> {
+    let path = std::path::absolute(path).with_context(|| format!("look at {}", path.display()))?;
+    for above in path.ancestors() {
+        let Ok(known) = above.canonicalize() else {
+            continue;
+        };
+        let rest = path.strip_prefix(above).unwrap_or(Path::new(""));
+        if rest
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)))
+        {
+            return Ok(known.join(rest));
+        }
+        break;
+    }
+    bail_usage!(
+        "{} leads through a folder that is not there",
+        path.display()
+    )
+}
+
+/// Reads the bundle in a folder; `None` when nothing is there. A link, or a folder without a skill, is none that could be replaced.
 pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Bundle>> {
     let found = match folder.symlink_metadata() {
         Ok(found) => found,
@@ -19,6 +61,12 @@ pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Bundle>> {
     if !found.is_dir() {
         bail!(
             "{} is a link or a file: move it away, or choose another folder",
+            folder.display()
+        );
+    }
+    if !folder.join(FILE).is_file() {
+        bail_usage!(
+            "{} is there and is no skill, as it has no {FILE}: choose another folder with --into",
             folder.display()
         );
     }
@@ -33,12 +81,14 @@ pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Bundle>> {
     Ok(Some(Bundle(files.collect())))
 }
 
-/// Writes a bundle whole or not at all: in a place where nothing is, or in that of the bundle that was read before.
+/// Writes a bundle whole or not at all: in a place where nothing is, or in that of the bundle that was read before. Where somebody
+/// wrote that, it is kept, and the path of it returned.
 pub(super) fn write(
     bundle: &Bundle,
     folder: &Path,
     earlier: Option<&Bundle>,
-) -> anyhow::Result<()> {
+    is_kept: bool,
+) -> anyhow::Result<Option<PathBuf>> {
     let above = folder.parent().unwrap_or(Path::new("."));
     let doing = || format!("write {}", folder.display());
     fs::create_dir_all(above).with_context(doing)?;
@@ -46,7 +96,8 @@ pub(super) fn write(
         .prefix(".derive-")
         .tempdir_in(above)
         .with_context(doing)?;
-    let fresh = private.path().join("fresh");
+    // What is kept has the name of its folder.
+    let fresh = private.path().join(folder.file_name().unwrap_or_default());
     for (path, text) in &bundle.0 {
         let file = fresh.join(path);
         fs::create_dir_all(file.parent().unwrap_or(&fresh))
@@ -54,7 +105,8 @@ pub(super) fn write(
             .with_context(doing)?;
     }
     let Some(earlier) = earlier else {
-        return fs::rename(&fresh, folder).with_context(doing);
+        fs::rename(&fresh, folder).with_context(doing)?;
+        return Ok(None);
     };
     exchange(&fresh, folder).with_context(doing)?;
     // What was there is in the private folder now. Somebody may have edited it since it was read.
@@ -65,5 +117,14 @@ pub(super) fn write(
             folder.display()
         );
     }
-    Ok(())
+    if !is_kept {
+        return Ok(None);
+    }
+    match place::keep(&fresh, above) {
+        Ok(kept) => Ok(Some(kept)),
+        Err(error) => {
+            exchange(&fresh, folder).with_context(doing)?;
+            Err(error)
+        }
+    }
 }

@@ -8,9 +8,9 @@ use super::super::super::exit_code::bail_usage;
 use super::super::super::{alone, render};
 use super::outline;
 use crate::cases::CaseFile;
-use crate::derive::plugin::{self, PluginPackage};
+use crate::derive::plugin::PluginPackage;
 use crate::derive::sources::{self, CARGO};
-use crate::derive::{Draft, SourceHash, rust, wit};
+use crate::derive::{Draft, Job, SourceHash};
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::package::place::stage;
@@ -41,13 +41,33 @@ enum Kind {
 
 /// Derives a skill from a folder or file.
 pub(super) async fn draft(path: &Path) -> anyhow::Result<Draft> {
-    match kind(path)? {
+    let doing = || format!("derive a skill from {}", path.display());
+    let (job, hash) = match kind(path)? {
         Kind::Plugin(path) => of_plugin(&path).await,
-        Kind::Component(path) => of_component(&path).await,
-        Kind::Wit(path) => of_wit(&path).await,
-        Kind::Crate(path) => of_crate(&path).await,
+        Kind::Component(path) => of_component(&path),
+        Kind::Wit(path) => of_wit(&path),
+        Kind::Crate(path) => of_crate(&path),
     }
-    .with_context(|| format!("derive a skill from {}", path.display()))
+    .with_context(doing)?;
+    let drafted = outline::run(&job).await.with_context(doing)?;
+    drafted.notes.iter().for_each(|note| render::warn(note));
+    Ok(Draft {
+        source_hash: hash.text(),
+        ..drafted.draft
+    })
+}
+
+/// The folder that a source lies in as a whole, or the file that it is.
+pub(super) fn place(path: &Path) -> PathBuf {
+    let is_manifest = path
+        .file_name()
+        .is_some_and(|name| name == FILE_NAME || name == CARGO);
+    let above = path.parent().filter(|_| is_manifest && path.is_file());
+    match above {
+        Some(above) if above.as_os_str().is_empty() => PathBuf::from("."),
+        Some(above) => above.to_owned(),
+        None => path.to_owned(),
+    }
 }
 
 /// Tells what a source is: by its name when it is a file, by the manifest that is in it when it is a folder. A folder with several
@@ -128,7 +148,7 @@ fn cases(folder: &Path) -> anyhow::Result<Vec<CaseFile>> {
     Ok(CaseFile::all(folder)?)
 }
 
-async fn of_plugin(path: &Path) -> anyhow::Result<Draft> {
+async fn of_plugin(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
     let fetched = package::read(path)?;
     let manifest = &fetched.contents.manifest;
     let cases = if path.is_dir() {
@@ -155,14 +175,9 @@ async fn of_plugin(path: &Path) -> anyhow::Result<Draft> {
         .filter(|text| text.len() <= MAX_README_BYTES);
     let set = load(&staged.folder, &fetched).await?;
     let loaded = offered(&set)?;
-    Ok(plugin::draft(PluginPackage {
-        manifest,
-        loaded,
-        readme: readme.as_deref(),
-        cases: &cases,
-        skills: folders(&staged.folder.join(skill::FOLDER)),
-        hash,
-    }))
+    let skills = folders(&staged.folder.join(skill::FOLDER));
+    let package = PluginPackage::new(manifest, loaded, readme, &cases, skills);
+    Ok((Job::Plugin(Box::new(package)), hash))
 }
 
 fn folders(path: &Path) -> Vec<String> {
@@ -213,7 +228,7 @@ fn offered(set: &PluginSet) -> anyhow::Result<&Loaded> {
     }
 }
 
-async fn of_component(path: &Path) -> anyhow::Result<Draft> {
+fn of_component(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
     let size = path.metadata().context("look at the file")?.len();
     if size > MAX_COMPONENT_BYTES {
         bail!("it has more than {} MiB", MAX_COMPONENT_BYTES >> 20);
@@ -231,25 +246,19 @@ async fn of_component(path: &Path) -> anyhow::Result<Draft> {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    let outline = outline::of_component(&name, &bytes).await?;
-    Ok(wit::draft(&outline, None, &hash))
+    Ok((Job::component(name, &bytes), hash))
 }
 
-async fn of_wit(path: &Path) -> anyhow::Result<Draft> {
+fn of_wit(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
     let source = sources::wit(path)?;
     if source.files.main.is_empty() {
         bail_usage!("{} has no file `*.wit`", path.display());
     }
-    let outline = outline::of_wit(source.files).await?;
-    Ok(wit::draft(&outline, source.readme.as_deref(), &source.hash))
+    Ok((Job::Wit(source.files, source.readme), source.hash))
 }
 
-async fn of_crate(path: &Path) -> anyhow::Result<Draft> {
+fn of_crate(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
     let source = sources::rust(path)?;
-    let outline = match source.files {
-        Some(files) => outline::of_crate(files).await?,
-        None => Default::default(),
-    };
-    outline.notes.iter().for_each(|note| render::warn(note));
-    Ok(rust::draft(&source.package, &outline, &source.hash))
+    let job = Job::Crate(Box::new(source.package), source.files);
+    Ok((job, source.hash))
 }

@@ -8,7 +8,7 @@ use super::super::super::args::{ModelArgs, PluginArgs};
 use super::super::super::sandbox::sandbox;
 use super::super::super::{flags, grants, project, render, scripts, setup};
 use crate::agent::AgentConfig;
-use crate::derive::{Bundle, Summary, summary_text};
+use crate::derive::{Bundle, Summary, summary};
 use crate::host::Host;
 use crate::plugin::load::PluginSet;
 use crate::point::catalog::PreReason;
@@ -86,14 +86,20 @@ pub(super) async fn summarize(
         })
         .build()
         .await?;
-    let mut session = host.session().create()?;
+    let mut session = host.session().aside("skill derive").create()?;
     let outcome = session.turn(prompt(bundle)).await;
     session.close().await?;
     let outcome = outcome?;
-    let text = summary_text(&outcome.output, MAX_SUMMARY_BYTES);
+    let (text, is_cut) = summary(&outcome.output, MAX_SUMMARY_BYTES);
+    if is_cut {
+        render::derive::cut(MAX_SUMMARY_BYTES);
+    }
     let summary = match outcome.summary.stop {
         StopReason::Done if !text.is_empty() => Ok(Summary { model: name, text }),
-        StopReason::Done => Err("the model wrote nothing".to_owned()),
+        StopReason::Done if outcome.output.trim().is_empty() => {
+            Err("the model wrote nothing".to_owned())
+        }
+        StopReason::Done => Err("the model wrote no text that can stand in a skill".to_owned()),
         StopReason::MaxSteps => Err("the model called a tool in place of writing".to_owned()),
         StopReason::Blocked => Err(format!("it was blocked: {}", outcome.output)),
         StopReason::Cancelled => Err("it was interrupted".to_owned()),

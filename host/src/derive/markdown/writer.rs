@@ -1,13 +1,9 @@
-//! Documentation of a package, in Markdown, as Markdown that cannot break out of its place in a skill.
-//!
-//! The text is parsed and written again: headings cannot be mistaken for those of the skill, code stays in its fence, tags,
-//! comments and pictures go, and a link leads to an address or nowhere.
+//! Writes Markdown from the events of a parser.
 
-use pulldown_cmark::{
-    BrokenLink, CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd,
-};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 
-use super::text::{code, escaped, fenced, first_sentence, starts_with_mark};
+use super::super::text::{code, escaped, fenced, starts_with_mark};
+use super::{Kind, is_rust, without_hidden_lines};
 use crate::text::printable;
 
 /// Deepest list or quote that is indented.
@@ -22,97 +18,10 @@ const TAGS: [&str; 26] = [
     "hr", "i", "img", "kbd", "p", "picture", "source", "span", "strong", "sub", "summary", "sup",
 ];
 
-/// Kind of documentation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Text within a part that has a heading of its own: headings become lines in bold.
-    Plain,
-    /// The same, with code that is Rust unless it says otherwise, as rustdoc takes it.
-    Rust,
-    /// A whole document: its title goes, other headings stay.
-    Document,
-}
-
-/// Writes documentation again, whole blocks of it up to about `limit` bytes.
-pub(super) fn prose(text: &str, kind: Kind, limit: usize) -> String {
-    // `[`Name`]` is a link to an item, which the package's documentation resolves.
-    let resolve = |link: BrokenLink<'_>| {
-        let is_item = link.reference.starts_with('`');
-        is_item.then_some((CowStr::Borrowed(""), CowStr::Borrowed("")))
-    };
-    let parser = Parser::new_with_broken_link_callback(text, Options::empty(), Some(resolve));
-    let mut writer = Writer {
-        kind,
-        out: String::new(),
-        prefixes: Vec::new(),
-        lists: Vec::new(),
-        is_first_item: false,
-        code: None,
-        link: None,
-        n_hidden: 0,
-        is_in_heading: false,
-        depth: 0,
-        end: 0,
-    };
-    for event in parser {
-        writer.event(event);
-        if writer.out.len() > limit {
-            break;
-        }
-    }
-    if writer.out.len() > limit {
-        writer.out.truncate(writer.end);
-        if !writer.out.is_empty() {
-            writer.out.push_str("\n\n…");
-        }
-    }
-    writer.out.trim().to_owned()
-}
-
-/// Returns the first sentence of documentation on one line of Markdown, of about `limit` bytes.
-pub(super) fn first_line(text: &str, kind: Kind, limit: usize) -> String {
-    // Longer than any sentence, and whole blocks of it.
-    let docs = prose(text, kind, 8 << 10);
-    sentence_line(&docs, limit)
-}
-
-/// The same, of documentation that was written again before.
-pub(super) fn sentence_line(docs: &str, limit: usize) -> String {
-    let text = first_paragraph(docs).unwrap_or_default();
-    let mut line = String::new();
-    let mut is_cut = false;
-    for word in first_sentence(text).split_whitespace() {
-        if line.len() + word.len() > limit {
-            is_cut = true;
-            break;
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    if is_cut {
-        // Code that is cut in the middle is left out.
-        if line.matches('`').count() % 2 == 1 {
-            line.truncate(line.rfind('`').unwrap_or_default());
-        }
-        line = format!("{} …", line.trim_end());
-    }
-    line
-}
-
-/// Returns the first block of text in documentation that was written again before.
-pub(super) fn first_paragraph(docs: &str) -> Option<&str> {
-    let is_text = |block: &&str| {
-        let is_other = block.starts_with(['#', '-', '>']) || block.starts_with("```");
-        !is_other && !block.trim().is_empty()
-    };
-    docs.split("\n\n").find(is_text)
-}
-
-struct Writer {
+/// Writes events of a parser as Markdown.
+pub(super) struct Writer {
     kind: Kind,
-    out: String,
+    pub(super) out: String,
     /// Begin each line within lists and quotes.
     prefixes: Vec<&'static str>,
     /// Number of the next item of each open list, outermost first.
@@ -129,11 +38,58 @@ struct Writer {
     /// Open blocks.
     depth: usize,
     /// Length up to the last whole block.
-    end: usize,
+    pub(super) end: usize,
+    /// Cells of the open row of a table.
+    n_cells: usize,
+    is_in_cell: bool,
 }
 
 impl Writer {
-    fn event(&mut self, event: Event<'_>) {
+    pub(super) fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            out: String::new(),
+            prefixes: Vec::new(),
+            lists: Vec::new(),
+            is_first_item: false,
+            code: None,
+            link: None,
+            n_hidden: 0,
+            is_in_heading: false,
+            depth: 0,
+            end: 0,
+            n_cells: 0,
+            is_in_cell: false,
+        }
+    }
+
+    /// Cuts within the first block: at a word, and never within code.
+    pub(super) fn cut(&mut self, limit: usize) {
+        let mut end = self.out.len().min(limit);
+        while !self.out.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.out.truncate(end);
+        let run = self.out.len() - self.out.trim_start_matches('`').len();
+        if run >= 3 {
+            let fence = "`".repeat(run);
+            self.out.truncate(self.out.rfind('\n').unwrap_or_default());
+            self.out.push_str(&format!("\n{fence}\n\n…"));
+            return;
+        }
+        if self.out.matches('`').count() % 2 == 1 {
+            self.out.truncate(self.out.rfind('`').unwrap_or_default());
+        }
+        let word = self.out.trim_end().rfind(char::is_whitespace);
+        let is_whole = self.out.ends_with(char::is_whitespace);
+        if let Some(word) = word.filter(|_| !is_whole) {
+            self.out.truncate(word);
+        }
+        self.out.truncate(self.out.trim_end().len());
+        self.out.push_str(" …");
+    }
+
+    pub(super) fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
@@ -149,7 +105,10 @@ impl Writer {
                     _ => &*text,
                 };
                 let text = code(name, MAX_CODE_BYTES);
-                self.out.push_str(&text);
+                self.out.push_str(&match self.is_in_cell {
+                    true => text.replace('|', "\\|"),
+                    false => text,
+                });
             }
             Event::InlineHtml(html) if !is_html(&html) => self.text(&html),
             Event::SoftBreak | Event::HardBreak => match self.is_in_heading {
@@ -211,6 +170,18 @@ impl Writer {
                 self.out.push_str(&mark);
                 self.prefix(prefix);
             }
+            Tag::Table(columns) => {
+                self.new_block();
+                self.n_cells = columns.len();
+            }
+            Tag::TableRow => self.new_line(),
+            Tag::TableCell => {
+                self.out.push_str("| ");
+                self.is_in_cell = true;
+            }
+            Tag::Strikethrough if !self.is_in_heading && self.n_hidden == 0 => {
+                self.out.push_str("~~");
+            }
             Tag::Emphasis if !self.is_in_heading && self.n_hidden == 0 => self.out.push('*'),
             Tag::Strong if !self.is_in_heading && self.n_hidden == 0 => self.out.push_str("**"),
             Tag::Link { dest_url, .. } => self.link = Some((self.out.len(), dest_url.to_string())),
@@ -239,6 +210,20 @@ impl Writer {
                 self.lists.pop();
             }
             TagEnd::CodeBlock => self.code_block(),
+            TagEnd::TableCell => {
+                self.out.push(' ');
+                self.is_in_cell = false;
+            }
+            TagEnd::TableRow => self.out.push('|'),
+            TagEnd::TableHead => {
+                self.out.push('|');
+                self.new_line();
+                self.out.push_str(&"| --- ".repeat(self.n_cells));
+                self.out.push('|');
+            }
+            TagEnd::Strikethrough if !self.is_in_heading && self.n_hidden == 0 => {
+                self.out.push_str("~~");
+            }
             TagEnd::Emphasis if !self.is_in_heading && self.n_hidden == 0 => self.out.push('*'),
             TagEnd::Strong if !self.is_in_heading && self.n_hidden == 0 => self.out.push_str("**"),
             TagEnd::Link => self.link(),
@@ -289,7 +274,10 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str) {
-        let text = escaped(&printable(text));
+        let mut text = escaped(&printable(text));
+        if self.is_in_cell {
+            text = text.replace('|', "\\|");
+        }
         let is_start = self.out.is_empty() || self.is_at_mark() || self.out.ends_with('\n');
         if is_start && starts_with_mark(&text) {
             self.out.push('\\');
@@ -346,98 +334,4 @@ fn is_html(tag: &str) -> bool {
         .unwrap_or(inner.len());
     let name = inner.get(..end).unwrap_or_default();
     tag.starts_with("<!") || tag.starts_with("<?") || TAGS.contains(&name)
-}
-
-/// Whether a block of code is Rust, as rustdoc takes it.
-fn is_rust(info: &str) -> bool {
-    const OF_RUSTDOC: [&str; 8] = [
-        "",
-        "rust",
-        "ignore",
-        "no_run",
-        "should_panic",
-        "compile_fail",
-        "edition2021",
-        "edition2024",
-    ];
-    let first = info.split([',', ' ']).next().unwrap_or_default();
-    OF_RUSTDOC.contains(&first)
-}
-
-/// Lines that rustdoc hides go: they make an example compile and tell nothing.
-fn without_hidden_lines(text: &str) -> String {
-    let is_hidden = |line: &&str| {
-        let line = line.trim_start();
-        line == "#" || line.starts_with("# ")
-    };
-    let lines: Vec<&str> = text.lines().filter(|line| !is_hidden(line)).collect();
-    lines.join("\n")
-}
-
-/// Returns the first block of Rust in documentation, if it is short enough to be shown whole.
-pub(super) fn first_example(text: &str, max_lines: usize) -> Option<String> {
-    let mut code: Option<String> = None;
-    for event in Parser::new_ext(text, Options::empty()) {
-        match event {
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) if is_rust(&info) => {
-                code = Some(String::new());
-            }
-            Event::Text(text) => {
-                if let Some(code) = &mut code {
-                    code.push_str(&text);
-                }
-            }
-            Event::End(TagEnd::CodeBlock) => {
-                let Some(code) = code.take() else { continue };
-                let code = without_hidden_lines(&code);
-                let is_short = code.lines().count() <= max_lines && !code.trim().is_empty();
-                return is_short.then_some(code);
-            }
-            _ => {}
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn documentation_keeps_its_shape_and_loses_what_would_act() {
-        let text = "# Title\n\nSee [`Foo`] and [the book](https://example.com/a) or [here](../x.md).\n\n- one\n  more\n- two\n  1. \
-                    a\n  2. b\n\n> said\n\n```rust,no_run\n# use x;\nlet a = 1;\n```\n\n<p align=\"center\">hi</p>\n\nVec<String> \
-                    <!-- x -->end\n";
-        let expected = "**Title**\n\nSee `Foo` and [the book](https://example.com/a) or here.\n\n- one\n  more\n- two\n  1. a\n  2. \
-                        b\n\n> said\n\n```rust\nlet a = 1;\n```\n\nVec&lt;String> end";
-        assert_eq!(prose(text, Kind::Rust, 4000), expected);
-        assert_eq!(prose("# T\n\n## U\n\nx", Kind::Document, 4000), "## U\n\nx");
-    }
-
-    #[test]
-    fn a_fence_cannot_be_closed_and_a_cut_text_ends_with_a_whole_block() {
-        let text = "````\n```\n# not a heading\n````\n";
-        assert_eq!(
-            prose(text, Kind::Plain, 400),
-            "````\n```\n# not a heading\n````"
-        );
-        let long = format!("first\n\n{}", "second ".repeat(100));
-        assert_eq!(prose(&long, Kind::Rust, 100), "first\n\n…");
-        let deep = format!("{}x", "> ".repeat(5_000));
-        assert!(prose(&deep, Kind::Rust, 1_000).len() < 1_100);
-    }
-
-    #[test]
-    fn what_is_written_is_read_the_same_again() {
-        let sources = [
-            "\\# no heading\n\n\\- no list\n\n1\\. no number",
-            "a `b` *c* **d**\ne",
-            "- a\n\n  b\n- c\n\n      code\n",
-            "> - x\n>   y\n\nz",
-        ];
-        for source in sources {
-            let once = prose(source, Kind::Rust, 4000);
-            assert_eq!(prose(&once, Kind::Rust, 4000), once, "{source:?}");
-        }
-    }
 }

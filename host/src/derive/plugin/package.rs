@@ -1,0 +1,122 @@
+//! Facts about a plugin that its skill is made from: taken from what was read and loaded, and plain data, so that the skill can be
+//! written in another process.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::super::hooks;
+use crate::cases::file::{Case, CaseFile};
+use crate::grant::{Granted, SideEffect, combined, in_words};
+use crate::message::ToolSpec;
+use crate::plugin::commands::CommandSpec;
+use crate::plugin::inspect::inspect;
+use crate::plugin::load::Loaded;
+use crate::plugin::manifest::Manifest;
+
+/// Longest argument or result of an example, in bytes.
+const MAX_EXAMPLE_BYTES: usize = 2 << 10;
+
+/// A plugin, with nothing granted.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PluginPackage {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) description: String,
+    pub(super) side_effects: Vec<SideEffect>,
+    pub(super) tools: Vec<ToolSpec>,
+    pub(super) commands: Vec<Command>,
+    /// Lines about its hooks.
+    pub(super) hooks: Vec<String>,
+    /// Files of templates.
+    pub(super) prompts: Vec<String>,
+    /// Folders of the skills that it carries.
+    pub(super) skills: Vec<String>,
+    /// Permissions that it asks for, in words, and what they are together.
+    pub(super) permissions: Vec<String>,
+    pub(super) together: Option<String>,
+    /// Plugins that it needs, with their versions.
+    pub(super) dependencies: Vec<String>,
+    /// JSON Schema of its settings.
+    pub(super) settings: Option<Value>,
+    pub(super) examples: Vec<Example>,
+    pub(super) readme: Option<String>,
+}
+
+/// A slash command.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Command {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) arguments: Option<Value>,
+}
+
+/// A call of a tool with its result, from a case.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Example {
+    pub(super) tool: String,
+    pub(super) case: String,
+    pub(super) arguments: String,
+    pub(super) result: String,
+}
+
+impl PluginPackage {
+    /// Collects the facts. `manifest` is as its author wrote it, and examples are taken from `cases`.
+    pub(crate) fn new(
+        manifest: &Manifest,
+        loaded: &Loaded,
+        readme: Option<String>,
+        cases: &[CaseFile],
+        skills: Vec<String>,
+    ) -> Self {
+        let report = inspect(loaded);
+        let requested = manifest.requested();
+        let permissions = requested.iter().map(in_words).collect();
+        let commands = loaded.commands.iter().map(|command: &CommandSpec| Command {
+            name: command.name.clone(),
+            description: command.description.clone(),
+            arguments: command.arguments.clone(),
+        });
+        let mut package = Self {
+            name: manifest.name.clone(),
+            version: manifest.version.to_string(),
+            description: manifest.description.clone(),
+            side_effects: manifest.side_effects.clone(),
+            tools: loaded.tools.clone(),
+            commands: commands.collect(),
+            hooks: report.hooks.iter().map(hooks::in_words).collect(),
+            prompts: report.prompts.iter().map(ToString::to_string).collect(),
+            skills,
+            together: combined(&Granted::new(requested), !report.hooks.is_empty()),
+            permissions,
+            dependencies: manifest
+                .dependencies
+                .iter()
+                .map(|(name, range)| format!("{name} {range}"))
+                .collect(),
+            settings: manifest.config.clone(),
+            examples: cases
+                .iter()
+                .flat_map(|file| &file.cases)
+                .filter_map(example)
+                .collect(),
+            readme,
+        };
+        package.tools.sort_by(|a, b| a.name.cmp(&b.name));
+        package.commands.sort_by(|a, b| a.name.cmp(&b.name));
+        package
+    }
+}
+
+/// A case in which the model calls a tool and the result is known.
+fn example(case: &Case) -> Option<Example> {
+    let call = case.given.tool.as_ref()?;
+    let result = case.expect.results.as_ref()?.first()?;
+    let arguments = serde_json::to_string_pretty(&call.arguments).ok()?;
+    let is_short = arguments.len() <= MAX_EXAMPLE_BYTES && result.len() <= MAX_EXAMPLE_BYTES;
+    is_short.then(|| Example {
+        tool: call.name.clone(),
+        case: case.name.clone(),
+        arguments,
+        result: result.clone(),
+    })
+}

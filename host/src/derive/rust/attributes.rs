@@ -1,0 +1,162 @@
+//! Attributes of Rust items that a reader of the docs wants to know, and those that hide an item.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::TokenStream;
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Expr, ExprLit, Lit, Meta, MetaList, Path, Token};
+
+/// Stands between a trait and the condition under which a type implements it.
+pub(super) const CONDITION: &str = " with cfg(";
+
+/// Attributes that say how an item may be used.
+const MARKERS: [&str; 3] = ["deprecated", "must_use", "non_exhaustive"];
+
+/// Docs of an item, as one text.
+pub(super) fn docs_of(attributes: &[Attribute]) -> String {
+    let lines = attributes
+        .iter()
+        .filter_map(|attribute| match &attribute.meta {
+            Meta::NameValue(meta) if meta.path.is_ident("doc") => literal(&meta.value),
+            _ => None,
+        });
+    let mut docs = String::new();
+    for line in lines {
+        for line in line.split('\n') {
+            docs.push_str(line.strip_prefix(' ').unwrap_or(line).trim_end());
+            docs.push('\n');
+        }
+    }
+    docs.trim().to_owned()
+}
+
+/// The text of a literal.
+fn literal(value: &Expr) -> Option<String> {
+    match value {
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) => Some(text.value()),
+        _ => None,
+    }
+}
+
+/// The file that `#[path]` names.
+pub(super) fn path_of(attributes: &[Attribute]) -> Option<String> {
+    attributes.iter().find_map(|attribute| {
+        let value = &attribute
+            .meta
+            .require_name_value()
+            .ok()
+            .filter(|meta| meta.path.is_ident("path"))?
+            .value;
+        literal(value)
+    })
+}
+
+pub(super) fn is_hidden(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let is_doc = attribute.path().is_ident("doc");
+        is_doc && matches!(&attribute.meta, Meta::List(list) if list.tokens.to_string().split(',').any(|word| word.trim() == "hidden"))
+    })
+}
+
+/// Whether it is compiled for tests only.
+pub(super) fn is_test(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| match &attribute.meta {
+        Meta::List(list) if list.path.is_ident("cfg") => {
+            let condition = text_of(&list.tokens);
+            condition == "test" || condition.starts_with("all(test,")
+        }
+        meta => meta.path().is_ident("test"),
+    })
+}
+
+/// Conditions under which it is compiled, as they are written.
+pub(super) fn conditions(attributes: &[Attribute]) -> Vec<String> {
+    let conditions = attributes
+        .iter()
+        .filter_map(|attribute| match &attribute.meta {
+            Meta::List(list) if list.path.is_ident("cfg") => Some(text_of(&list.tokens)),
+            _ => None,
+        });
+    conditions.collect()
+}
+
+/// Traits that are derived, each with the condition under which that is, if there is one.
+pub(super) fn derived(attributes: &[Attribute]) -> BTreeSet<String> {
+    let mut traits = BTreeSet::new();
+    for attribute in attributes {
+        let Meta::List(list) = &attribute.meta else {
+            continue;
+        };
+        if list.path.is_ident("derive") {
+            traits.extend(derives(list));
+        } else if list.path.is_ident("cfg_attr") {
+            let all = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
+            let mut all = all.into_iter().flatten();
+            let condition = all.next().map(|meta| text_of(&tokens(&meta)));
+            let condition = condition.unwrap_or_default();
+            for meta in all {
+                if let Meta::List(list) = &meta
+                    && list.path.is_ident("derive")
+                {
+                    let names = derives(list).into_iter();
+                    traits.extend(names.map(|name| format!("{name}{CONDITION}{condition})")));
+                }
+            }
+        }
+    }
+    traits
+}
+
+fn derives(list: &MetaList) -> Vec<String> {
+    let paths = list.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated);
+    let names = paths.into_iter().flatten().filter_map(|path| {
+        let last = path.segments.last()?;
+        Some(last.ident.to_string())
+    });
+    names.collect()
+}
+
+/// Leaves attributes that say how an item may be used.
+pub(super) fn keep_markers(attributes: &mut Vec<Attribute>) {
+    attributes.retain(is_marker);
+}
+
+/// Leaves docs, conditions and attributes that say how a part of an item may be used.
+pub(super) fn keep_docs(attributes: &mut Vec<Attribute>) {
+    attributes.retain(|attribute| {
+        let is_docs = matches!(&attribute.meta, Meta::NameValue(meta) if meta.path.is_ident("doc"));
+        is_docs || is_marker(attribute) || attribute.path().is_ident("cfg")
+    });
+}
+
+fn is_marker(attribute: &Attribute) -> bool {
+    MARKERS.iter().any(|name| attribute.path().is_ident(name))
+}
+
+fn tokens(meta: &Meta) -> TokenStream {
+    match meta {
+        Meta::List(list) => {
+            let path = list.path.get_ident().map(ToString::to_string);
+            let text = format!("{}({})", path.unwrap_or_default(), list.tokens);
+            text.parse().unwrap_or_default()
+        }
+        Meta::NameValue(meta) => {
+            let name = meta.path.get_ident().map(ToString::to_string);
+            let value = literal(&meta.value).unwrap_or_default();
+            let text = format!("{} = {value:?}", name.unwrap_or_default());
+            text.parse().unwrap_or_default()
+        }
+        Meta::Path(path) => {
+            let name = path.get_ident().map(ToString::to_string);
+            name.unwrap_or_default().parse().unwrap_or_default()
+        }
+    }
+}
+
+/// Tokens of a condition with the spaces that people write.
+fn text_of(tokens: &TokenStream) -> String {
+    tokens.to_string().replace(" (", "(").replace(" ,", ",")
+}

@@ -1,0 +1,165 @@
+//! `impl` blocks: the type that one is of, what it gives that type, and the trait that it implements.
+
+use syn::punctuated::Punctuated;
+use syn::{
+    GenericArgument, GenericParam, ImplItem, Item, ItemImpl, Path, PathArguments, PathSegment,
+    Token, Type, parse_quote,
+};
+
+use super::attributes::{CONDITION, conditions, is_hidden, is_test};
+use super::items::{Seen, no_block, printed, seen};
+use super::{ImplOutline, ItemOutline};
+
+/// One `impl`, for the type that a path from its module leads to.
+pub(super) struct Impl {
+    pub(super) path: Vec<String>,
+    pub(super) gives: Gives,
+}
+
+/// What a type has from an `impl`.
+pub(super) enum Gives {
+    Methods(ImplOutline),
+    /// A trait by the path to it, and how it is shown.
+    Trait(Vec<String>, String),
+}
+
+/// Reads an `impl`; `None` when it gives a type nothing that others can use.
+pub(super) fn read(mut item: ItemImpl) -> Option<Impl> {
+    if is_test(&item.attrs) || is_hidden(&item.attrs) {
+        return None;
+    }
+    let Type::Path(own) = &*item.self_ty else {
+        return None;
+    };
+    let path = names(&own.path);
+    if own.qself.is_some() || is_parameter(&item, &path) {
+        return None;
+    }
+    let conditions = conditions(&item.attrs);
+    let items = std::mem::take(&mut item.items);
+    if let Some((is_not, of, _)) = &item.trait_ {
+        let shown = match is_plain(&item) {
+            true => printed_last(of)?,
+            false => header(&item),
+        };
+        let not = if is_not.is_some() { "not " } else { "" };
+        let mut shown = format!("{not}{shown}");
+        if !conditions.is_empty() {
+            shown.push_str(&format!("{CONDITION}{})", conditions.join(", ")));
+        }
+        let of = names(of);
+        return Some(Impl {
+            path,
+            gives: Gives::Trait(of, shown),
+        });
+    }
+    let items: Vec<ItemOutline> = items.into_iter().filter_map(method).collect();
+    (!items.is_empty()).then(|| Impl {
+        path,
+        gives: Gives::Methods(ImplOutline {
+            header: (!is_plain(&item)).then(|| header(&item)),
+            conditions,
+            items,
+        }),
+    })
+}
+
+/// A public method or constant.
+fn method(item: ImplItem) -> Option<ItemOutline> {
+    let item = match item {
+        ImplItem::Fn(inner) => Item::Fn(syn::ItemFn {
+            attrs: inner.attrs,
+            vis: inner.vis,
+            sig: inner.sig,
+            block: Box::new(no_block()),
+        }),
+        ImplItem::Const(inner) => Item::Const(syn::ItemConst {
+            attrs: inner.attrs,
+            vis: inner.vis,
+            const_token: inner.const_token,
+            ident: inner.ident,
+            generics: inner.generics,
+            colon_token: inner.colon_token,
+            ty: Box::new(inner.ty),
+            eq_token: inner.eq_token,
+            expr: Box::new(inner.expr),
+            semi_token: inner.semi_token,
+        }),
+        _ => return None,
+    };
+    match seen(item) {
+        Seen::Public(outline) => Some(*outline),
+        Seen::Private(_) | Seen::Nothing => None,
+    }
+}
+
+/// Names of a path, without parameters.
+fn names(path: &Path) -> Vec<String> {
+    path.segments
+        .iter()
+        .map(|segment| segment.ident.to_string())
+        .collect()
+}
+
+/// Whether the type is any type, by a parameter of the `impl`.
+fn is_parameter(item: &ItemImpl, path: &[String]) -> bool {
+    let [name] = path else { return false };
+    item.generics.type_params().any(|own| own.ident == name)
+}
+
+/// Whether it is for the type with every parameter, so that its first line tells nothing.
+fn is_plain(item: &ItemImpl) -> bool {
+    let is_free = |param: &GenericParam| match param {
+        GenericParam::Type(own) => own.bounds.is_empty(),
+        GenericParam::Lifetime(own) => own.bounds.is_empty(),
+        GenericParam::Const(_) => true,
+    };
+    let generics = &item.generics;
+    let is_own = |argument: &GenericArgument| match argument {
+        GenericArgument::Lifetime(own) => own.ident != "static",
+        GenericArgument::Type(Type::Path(own)) => own.path.get_ident().is_some_and(|name| {
+            let names = generics.params.iter().filter_map(|param| match param {
+                GenericParam::Type(own) => Some(&own.ident),
+                GenericParam::Const(own) => Some(&own.ident),
+                GenericParam::Lifetime(_) => None,
+            });
+            names.into_iter().any(|own| own == name)
+        }),
+        _ => false,
+    };
+    let Type::Path(own) = &*item.self_ty else {
+        return false;
+    };
+    let arguments = own.path.segments.last().map(|last| &last.arguments);
+    let are_own = match arguments {
+        Some(PathArguments::AngleBracketed(arguments)) => arguments.args.iter().all(is_own),
+        _ => true,
+    };
+    generics.where_clause.is_none() && generics.params.iter().all(is_free) && are_own
+}
+
+/// The first line of an `impl` whose items were taken.
+fn header(item: &ItemImpl) -> String {
+    let mut item = item.clone();
+    item.attrs.clear();
+    let text = printed(Item::Impl(item));
+    let text = text.trim_end().trim_end_matches("{}").trim_end();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").trim_end_matches(',').to_owned()
+}
+
+/// The last name of a path with its parameters.
+fn printed_last(path: &Path) -> Option<String> {
+    let last: PathSegment = path.segments.last()?.clone();
+    let mut segments: Punctuated<PathSegment, Token![::]> = Punctuated::new();
+    segments.push(last);
+    let path = Path {
+        leading_colon: None,
+        segments,
+    };
+    let text = printed(parse_quote!(type T = #path;));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = words.join(" ");
+    let text = text.strip_prefix("type T = ")?.strip_suffix(';')?;
+    Some(text.to_owned())
+}

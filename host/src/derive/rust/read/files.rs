@@ -1,0 +1,63 @@
+//! Where the files of modules are.
+
+/// Folder in which the files of a module's modules are.
+#[derive(Clone)]
+pub(super) struct Place {
+    /// Folder of the file itself, for `#[path]`.
+    pub(super) of_file: String,
+    /// Folder of the modules.
+    pub(super) of_modules: String,
+}
+
+impl Place {
+    pub(super) fn of_root(path: &str) -> Self {
+        let folder = folder_of(path);
+        Self {
+            of_file: folder.clone(),
+            of_modules: folder,
+        }
+    }
+
+    pub(super) fn of_file(path: &str) -> Self {
+        let folder = folder_of(path);
+        let stem = path
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches(".rs");
+        let of_modules = if stem == "mod" {
+            folder.clone()
+        } else {
+            joined(&folder, stem)
+        };
+        Self {
+            of_file: folder,
+            of_modules,
+        }
+    }
+
+    pub(super) fn within(&self, name: &str) -> Self {
+        let of_modules = joined(&self.of_modules, name);
+        Self {
+            of_file: of_modules.clone(),
+            of_modules,
+        }
+    }
+}
+
+fn folder_of(path: &str) -> String {
+    path.rsplit_once('/')
+        .map_or_else(String::new, |(folder, _)| folder.to_owned())
+}
+
+pub(super) fn joined(folder: &str, name: &str) -> String {
+    let mut names: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
+    for name in name.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => drop(names.pop()),
+            name => names.push(name),
+        }
+    }
+    names.join("/")
+}

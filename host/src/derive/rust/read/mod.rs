@@ -1,0 +1,368 @@
+//! Reads the public items of a crate from its sources, without building anything: no macro is expanded and nothing is run.
+//!
+//! Files are followed along `mod`, and what is public is what a path of public modules or `pub use` leads to. It works on texts
+//! alone, and runs in a process of its own: a parser that is handed a stranger's text cannot be stopped, and deep nesting ends it.
+
+mod attach;
+mod files;
+mod made;
+mod names;
+mod public;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use proc_macro2::TokenTree;
+use syn::spanned::Spanned;
+use syn::{Item, ItemMacro, ItemMod, Visibility};
+
+use super::attributes::{conditions, docs_of, is_hidden, is_test, path_of};
+use super::impls::{self, Impl};
+use super::items::{self, Seen};
+use super::{CrateFiles, CrateOutline, ItemOutline};
+use files::{Place, joined};
+use names::Use;
+
+/// Deepest module.
+const MAX_DEPTH: usize = 24;
+
+/// Most modules of a crate.
+const MAX_MODULES: usize = 4_000;
+
+/// Most public items and methods that are read.
+const MAX_ITEMS: usize = 20_000;
+
+/// Longest source of a macro that is kept, in bytes.
+const MAX_MACRO_BYTES: usize = 8 << 10;
+
+/// A module with everything in it, public or not.
+#[derive(Default)]
+struct Module {
+    parent: Option<usize>,
+    /// Path within the crate.
+    path: String,
+    docs: String,
+    is_public: bool,
+    /// Conditions under which it is compiled, with those of the modules that it is in.
+    conditions: Vec<String>,
+    /// Modules in it, by name.
+    children: BTreeMap<String, usize>,
+    items: Vec<ItemOutline>,
+    /// Places of items by their names; a name may be that of a type and of a function.
+    places: HashMap<String, Vec<usize>>,
+    /// Types and traits that others cannot use.
+    private: HashSet<String>,
+    uses: Vec<Use>,
+    /// Macros that are called where items stand.
+    calls: Vec<Call>,
+}
+
+/// A macro that is called where items stand.
+struct Call {
+    name: String,
+    /// Words in its arguments.
+    words: BTreeSet<String>,
+    source: String,
+}
+
+/// A macro of the crate.
+struct Rules {
+    docs: String,
+    source: String,
+    /// Whether it makes something that others can use.
+    makes_public: bool,
+}
+
+/// Reads a crate.
+///
+/// # Errors
+/// A file cannot be parsed, or is not there, or there is too much.
+pub(crate) fn outline(files: &CrateFiles) -> Result<CrateOutline, String> {
+    let mut reader = Reader {
+        files,
+        modules: vec![Module {
+            is_public: true,
+            ..Module::default()
+        }],
+        notes: Vec::new(),
+        impls: Vec::new(),
+        rules: BTreeMap::new(),
+        n_items: 0,
+    };
+    let place = Place::of_root(&files.root);
+    reader.file(0, &files.root, &place, 0)?;
+    let made = attach::attach(&mut reader.modules, reader.impls);
+    let crate_name = files.name.replace('-', "_");
+    let public = public::Public::new(&reader.modules, &crate_name, reader.rules, made);
+    let (modules, notes) = public.all();
+    reader.notes.extend(notes);
+    Ok(CrateOutline {
+        name: crate_name,
+        modules,
+        notes: reader.notes,
+    })
+}
+
+struct Reader<'a> {
+    files: &'a CrateFiles,
+    modules: Vec<Module>,
+    notes: Vec<String>,
+    /// Each `impl` with its module.
+    impls: Vec<(usize, Vec<String>, Impl)>,
+    /// Macros of the crate by name, public or not.
+    rules: BTreeMap<String, Rules>,
+    n_items: usize,
+}
+
+impl Reader<'_> {
+    fn file(
+        &mut self,
+        module: usize,
+        path: &str,
+        place: &Place,
+        depth: usize,
+    ) -> Result<(), String> {
+        let text = self
+            .files
+            .texts
+            .get(path)
+            .ok_or_else(|| format!("{path} is missing"))?;
+        let file = syn::parse_file(text).map_err(|error| {
+            let at = error.span().start();
+            format!("{path}:{}:{}: {error}", at.line, at.column + 1)
+        })?;
+        if is_test(&file.attrs) {
+            return Ok(());
+        }
+        if let Some(module) = self.modules.get_mut(module) {
+            let own = docs_of(&file.attrs);
+            let before = std::mem::take(&mut module.docs);
+            module.docs = [before, own].join("\n\n").trim().to_owned();
+            add_new(&mut module.conditions, conditions(&file.attrs));
+        }
+        self.items(module, file.items, place, depth)
+    }
+
+    fn items(
+        &mut self,
+        module: usize,
+        items: Vec<Item>,
+        place: &Place,
+        depth: usize,
+    ) -> Result<(), String> {
+        for item in items {
+            match item {
+                Item::Mod(inner) => self.module(module, inner, place, depth)?,
+                Item::Use(one) if !is_test(&one.attrs) => {
+                    let is_public =
+                        matches!(one.vis, Visibility::Public(_)) && !is_hidden(&one.attrs);
+                    let all = Use::all(&one, is_public);
+                    self.at(module).uses.extend(all);
+                }
+                Item::Impl(one) => {
+                    let conditions = conditions(&one.attrs);
+                    if let Some(one) = impls::read(one) {
+                        self.count(match &one.gives {
+                            impls::Gives::Methods(block) => block.items.len(),
+                            impls::Gives::Trait(..) => 1,
+                        })?;
+                        self.impls.push((module, conditions, one));
+                    }
+                }
+                // One with a name defines a macro; the others make items.
+                Item::Macro(one) if one.ident.is_none() => self.call(module, &one),
+                item => {
+                    if let Item::Macro(one) = &item {
+                        self.define(one);
+                    }
+                    match items::seen(item) {
+                        Seen::Public(item) => {
+                            self.count(1)?;
+                            // Macros are at the root, wherever they stand.
+                            let module = if item.kind == "macro" { 0 } else { module };
+                            self.at(module).add(*item);
+                        }
+                        Seen::Private(name) => drop(self.at(module).private.insert(name)),
+                        Seen::Nothing => {}
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, n: usize) -> Result<(), String> {
+        self.n_items += n;
+        match self.n_items > MAX_ITEMS {
+            true => Err(format!(
+                "there are too many items: more than {MAX_ITEMS} that are public"
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn call(&mut self, module: usize, item: &ItemMacro) {
+        if is_test(&item.attrs) || item.mac.path.is_ident("thread_local") {
+            return;
+        }
+        let Some(last) = item.mac.path.segments.last() else {
+            return;
+        };
+        let name = last.ident.to_string();
+        let mut words = BTreeSet::new();
+        add_words(item.mac.tokens.clone(), &mut words);
+        let source = source_of(item);
+        self.at(module).calls.push(Call {
+            name,
+            words,
+            source,
+        });
+    }
+
+    fn define(&mut self, item: &ItemMacro) {
+        let Some(name) = &item.ident else { return };
+        let text = item.mac.tokens.to_string();
+        let rules = Rules {
+            docs: docs_of(&item.attrs),
+            source: source_of(item),
+            makes_public: text.contains("pub ") || text.contains("impl From"),
+        };
+        self.rules.entry(name.to_string()).or_insert(rules);
+    }
+
+    /// Modules are only added, and every number of one comes from there.
+    fn at(&mut self, module: usize) -> &mut Module {
+        &mut self.modules[module]
+    }
+
+    fn module(
+        &mut self,
+        parent: usize,
+        item: ItemMod,
+        place: &Place,
+        depth: usize,
+    ) -> Result<(), String> {
+        let name = item.ident.to_string();
+        if is_test(&item.attrs) {
+            return Ok(());
+        }
+        let own = conditions(&item.attrs);
+        if let Some(known) = self.at(parent).children.get(&name).copied() {
+            // One of several for different targets is enough.
+            let inherited = self.at(parent).conditions.clone();
+            let known = self.at(known);
+            let before = known.conditions.split_off(inherited.len());
+            known.conditions.extend(either(before, own));
+            return Ok(());
+        }
+        if depth >= MAX_DEPTH || self.modules.len() >= MAX_MODULES {
+            return Err(format!(
+                "there are more than {MAX_MODULES} modules, or more than {MAX_DEPTH} in one another"
+            ));
+        }
+        let number = self.modules.len();
+        let above = self.at(parent);
+        let mut all = above.conditions.clone();
+        add_new(&mut all, own);
+        let path = match above.path.as_str() {
+            "" => name.clone(),
+            above => format!("{above}::{name}"),
+        };
+        self.modules.push(Module {
+            parent: Some(parent),
+            path,
+            docs: docs_of(&item.attrs),
+            is_public: matches!(item.vis, Visibility::Public(_)) && !is_hidden(&item.attrs),
+            conditions: all,
+            ..Module::default()
+        });
+        self.at(parent).children.insert(name.clone(), number);
+        if let Some((_, items)) = item.content {
+            return self.items(number, items, &place.within(&name), depth + 1);
+        }
+        let named = path_of(&item.attrs).map(|path| joined(&place.of_file, &path));
+        let is_named = named.is_some();
+        let own = [format!("{name}.rs"), format!("{name}/mod.rs")];
+        let own = own.iter().map(|file| joined(&place.of_modules, file));
+        let mut candidates = named.into_iter().chain(own.filter(|_| !is_named));
+        match candidates.find(|path| self.files.texts.contains_key(path)) {
+            Some(path) => {
+                let inner = if is_named {
+                    Place::of_root(&path)
+                } else {
+                    Place::of_file(&path)
+                };
+                self.file(number, &path, &inner, depth + 1)
+            }
+            None => {
+                self.notes
+                    .push(format!("the file of the module `{name}` was not read"));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Module {
+    /// Adds an item. One of several for different targets is enough.
+    fn add(&mut self, item: ItemOutline) {
+        let places = self.places.entry(item.name.clone()).or_default();
+        let same = places
+            .iter()
+            .copied()
+            .find(|n| self.items[*n].kind == item.kind);
+        match same {
+            Some(n) => {
+                let known = &mut self.items[n];
+                let before = std::mem::take(&mut known.conditions);
+                known.conditions = either(before, item.conditions);
+            }
+            None => {
+                places.push(self.items.len());
+                self.items.push(item);
+            }
+        }
+    }
+}
+
+/// Conditions of which one list or the other holds.
+fn either(one: Vec<String>, other: Vec<String>) -> Vec<String> {
+    let all = |conditions: Vec<String>| match conditions.as_slice() {
+        [one] => one.clone(),
+        all => format!("all({})", all.join(", ")),
+    };
+    match one.is_empty() || other.is_empty() || one == other {
+        true if one == other => one,
+        true => Vec::new(),
+        false => vec![format!("any({}, {})", all(one), all(other))],
+    }
+}
+
+fn add_new(all: &mut Vec<String>, more: Vec<String>) {
+    for one in more {
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+}
+
+/// Adds the names among tokens, in groups too.
+fn add_words(tokens: proc_macro2::TokenStream, words: &mut BTreeSet<String>) {
+    let mut open = vec![tokens.into_iter()];
+    while let Some(last) = open.last_mut() {
+        match last.next() {
+            Some(TokenTree::Group(group)) => open.push(group.stream().into_iter()),
+            Some(TokenTree::Ident(name)) => drop(words.insert(name.to_string())),
+            Some(_) => {}
+            None => drop(open.pop()),
+        }
+    }
+}
+
+/// Text of a macro or call, without its attributes; empty when it is long.
+fn source_of(item: &ItemMacro) -> String {
+    let start = item.mac.path.span();
+    let end = item.mac.delimiter.span().close();
+    let text = start.join(end).and_then(|span| span.source_text());
+    text.filter(|text| text.len() <= MAX_MACRO_BYTES)
+        .unwrap_or_default()
+}

@@ -1,0 +1,145 @@
+//! Reads the sources of packages: the files that count, within bounds. What leads out of the folder is not read.
+
+mod package;
+mod wit;
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use crate::beneath::open_regular;
+pub(crate) use package::rust;
+pub(crate) use wit::{has_wit, wit};
+
+/// Largest file, in bytes.
+const MAX_FILE_BYTES: u64 = 2 << 20;
+
+/// Most bytes of all files of a package.
+const MAX_BYTES: usize = 16 << 20;
+
+/// Most files of a package.
+const MAX_FILES: usize = 4_000;
+
+/// Deepest folder of sources.
+const MAX_DEPTH: usize = 16;
+
+/// Manifest of a crate.
+pub(crate) const CARGO: &str = "Cargo.toml";
+
+/// File that people read first.
+const README: &str = "README.md";
+
+/// A source that cannot be read, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {why}")]
+pub(crate) struct SourceError {
+    path: String,
+    why: String,
+}
+
+fn refuse(path: impl Into<String>, why: impl Into<String>) -> SourceError {
+    SourceError {
+        path: path.into(),
+        why: why.into(),
+    }
+}
+
+/// Files of one folder, read within bounds.
+struct Folder {
+    dir: Dir,
+    n_files: usize,
+    n_bytes: usize,
+}
+
+impl Folder {
+    fn open(path: &Path) -> Result<Self, SourceError> {
+        let dir = Dir::open_ambient_dir(path, ambient_authority());
+        let dir = dir.map_err(|error| refuse(path.display().to_string(), error.to_string()))?;
+        Ok(Self {
+            dir,
+            n_files: 0,
+            n_bytes: 0,
+        })
+    }
+
+    /// Reads a text. A path that leads out of the folder, also by a link, is refused.
+    fn text(&mut self, path: &str) -> Result<String, SourceError> {
+        let bytes = self.bytes(path)?;
+        String::from_utf8(bytes).map_err(|_| refuse(path, "it is not UTF-8"))
+    }
+
+    fn bytes(&mut self, path: &str) -> Result<Vec<u8>, SourceError> {
+        self.n_files += 1;
+        if self.n_files > MAX_FILES {
+            return Err(refuse(
+                path,
+                format!("the package has more than {MAX_FILES} files"),
+            ));
+        }
+        let found = open_regular(&self.dir, Path::new(path)).map_err(|error| {
+            let why = match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "it cannot be read, or leads out of the package".to_owned()
+                }
+                _ => error.to_string(),
+            };
+            refuse(path, why)
+        })?;
+        let (file, _) = found.ok_or_else(|| refuse(path, "it is not a regular file"))?;
+        let mut bytes = Vec::new();
+        let read = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
+        read.map_err(|error| refuse(path, error.to_string()))?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(refuse(
+                path,
+                format!("it has more than {} MiB", MAX_FILE_BYTES >> 20),
+            ));
+        }
+        self.n_bytes += bytes.len();
+        if self.n_bytes > MAX_BYTES {
+            return Err(refuse(
+                path,
+                format!("the package has more than {} MiB", MAX_BYTES >> 20),
+            ));
+        }
+        Ok(bytes)
+    }
+
+    /// A text that may be missing, or may lead elsewhere.
+    fn text_if_there(&mut self, path: &str) -> Option<String> {
+        self.dir.symlink_metadata(path).ok()?;
+        self.text(path).ok()
+    }
+
+    fn is_file(&self, path: &str) -> bool {
+        self.dir.metadata(path).is_ok_and(|found| found.is_file())
+    }
+
+    fn is_folder(&self, path: &str) -> bool {
+        self.dir.metadata(path).is_ok_and(|found| found.is_dir())
+    }
+
+    /// Names in a folder in order, with whether each is a folder. Links to folders are not followed.
+    fn names(&self, path: &str) -> Result<Vec<(String, bool)>, SourceError> {
+        let shown = if path.is_empty() { "." } else { path };
+        let failed = |error: io::Error| refuse(shown, error.to_string());
+        let mut names = Vec::new();
+        for entry in self.dir.read_dir(shown).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let is_folder = entry.file_type().map_err(failed)?.is_dir();
+            if let Ok(name) = entry.file_name().into_string() {
+                names.push((name, is_folder));
+            }
+            if names.len() > MAX_FILES {
+                return Err(refuse(
+                    shown,
+                    format!("the folder has more than {MAX_FILES} entries"),
+                ));
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+}

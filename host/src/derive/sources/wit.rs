@@ -1,0 +1,103 @@
+//! Reads the texts of a WIT package.
+
+use std::path::Path;
+
+use super::{Folder, MAX_FILES, README, SourceError};
+use crate::derive::SourceHash;
+use crate::derive::wit::WitFiles;
+
+/// A WIT package as it was read.
+pub(crate) struct WitSource {
+    pub(crate) files: WitFiles,
+    pub(crate) readme: Option<String>,
+    pub(crate) hash: SourceHash,
+}
+
+/// Whether a folder is a WIT package: it has texts in WIT.
+pub(crate) fn has_wit(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .take(MAX_FILES)
+        .any(|entry| entry.path().extension().is_some_and(|end| end == "wit"))
+}
+
+/// Reads a WIT package: the texts of a folder and of its `deps`, or one file alone.
+///
+/// # Errors
+/// A file cannot be read, leads elsewhere, or there is too much.
+pub(crate) fn wit(path: &Path) -> Result<WitSource, SourceError> {
+    let mut files = WitFiles::default();
+    let mut readme = None;
+    if path.is_file() {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let mut folder = Folder::open(
+            path.parent()
+                .filter(|above| !above.as_os_str().is_empty())
+                .unwrap_or(Path::new(".")),
+        )?;
+        files.main.push((name.clone(), folder.text(&name)?));
+    } else {
+        let mut folder = Folder::open(path)?;
+        files = folder.wit("")?;
+        readme = folder.text_if_there(README);
+    }
+    let mut hash = SourceHash::new("wit");
+    files
+        .all()
+        .for_each(|(path, text)| hash.add(path, text.as_bytes()));
+    hash.add(README, readme.as_deref().unwrap_or_default().as_bytes());
+    Ok(WitSource {
+        files,
+        readme,
+        hash,
+    })
+}
+
+impl Folder {
+    /// Reads the texts of a folder and of its `deps`.
+    pub(super) fn wit(&mut self, folder: &str) -> Result<WitFiles, SourceError> {
+        let mut files = WitFiles {
+            main: self.wit_files(folder)?,
+            dependencies: Vec::new(),
+        };
+        let deps = match folder {
+            "" => "deps".to_owned(),
+            folder => format!("{folder}/deps"),
+        };
+        if !self.is_folder(&deps) {
+            return Ok(files);
+        }
+        for (name, is_folder) in self.names(&deps)? {
+            let own = format!("{deps}/{name}");
+            let texts = match is_folder {
+                true => self.wit_files(&own)?,
+                false if name.ends_with(".wit") => vec![(own.clone(), self.text(&own)?)],
+                false => Vec::new(),
+            };
+            files
+                .dependencies
+                .extend(Some(texts).filter(|texts| !texts.is_empty()));
+        }
+        Ok(files)
+    }
+
+    fn wit_files(&mut self, folder: &str) -> Result<Vec<(String, String)>, SourceError> {
+        let mut files = Vec::new();
+        for (name, is_folder) in self.names(folder)? {
+            if !is_folder && name.ends_with(".wit") {
+                let path = if folder.is_empty() {
+                    name
+                } else {
+                    format!("{folder}/{name}")
+                };
+                let text = self.text(&path)?;
+                files.push((path, text));
+            }
+        }
+        Ok(files)
+    }
+}
