@@ -10,6 +10,7 @@ use super::catalogue::{MAX_ENTRY_CHARS, described};
 use super::model::{Available, Diagnostic, Severity, Skill, Source};
 use super::parse::is_claude_tool;
 use super::scope::ToolPattern;
+use crate::front_matter::{self, Document, Entry, Node, NodeKind, Place};
 use crate::text::clean;
 
 /// Body from which on a warning says that it fills the context, in lines; the format recommends at most so many.
@@ -59,11 +60,12 @@ pub fn check(
     available: &dyn Available,
 ) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let mut add = |line: usize, severity: Severity, text: String, hint: &str| {
+    let places = Places::of(skill);
+    let mut add = |(line, column): Place, severity: Severity, text: String, hint: &str| {
         let hint = hint.to_owned();
         found.push(Diagnostic {
             line,
-            column: 1,
+            column,
             severity,
             text,
             hint,
@@ -71,7 +73,7 @@ pub fn check(
     };
     for missing in skill.requires.missing(available) {
         add(
-            1,
+            places.find(&["requires"], ""),
             Severity::Warning,
             format!("{missing} is missing"),
             "the model is not told of the skill until it is there",
@@ -89,7 +91,7 @@ pub fn check(
                     pattern.text()
                 );
                 add(
-                    1,
+                    places.find(&["tools"], pattern.text()),
                     Severity::Error,
                     text,
                     "load the plugin that has it, or correct the name; `rind tools` lists all",
@@ -104,12 +106,14 @@ pub fn check(
         for pattern in denied.filter(|p| !any(p) && !is_claude_tool(p.text())) {
             let text = format!("it denies `{}`, and there is no such tool", pattern.text());
             let hint = "correct the name if it is misspelt; `rind tools` lists all";
-            add(1, Severity::Warning, text, hint);
+            let at = places.find(&["disallowed-tools", "deny", "tools"], pattern.text());
+            add(at, Severity::Warning, text, hint);
         }
         for spare in &skill.spares {
             if !around.tools.iter().any(|(name, _)| *name == spare.tool) {
                 let text = format!("`allowed-tools` names `{spare}`, and there is no such tool");
-                add(1, Severity::Warning, text, "it has no effect");
+                let at = places.find(&["allowed-tools"], &spare.to_string());
+                add(at, Severity::Warning, text, "it has no effect");
             }
         }
         for name in &skill.library_depends {
@@ -124,7 +128,8 @@ pub fn check(
                 };
                 let hint =
                     "install it with `rind plugin install`, or name its folder with `--plugin`";
-                add(1, severity, text, hint);
+                let at = places.find(&["library_depends"], name);
+                add(at, severity, text, hint);
             }
         }
     }
@@ -137,18 +142,19 @@ pub fn check(
             "`model: {}` has no effect: only a skill of the user chooses a model",
             clean(model, 64)
         );
-        add(1, Severity::Note, text, "");
+        add(places.find(&["model"], ""), Severity::Note, text, "");
     }
     if described(skill).is_cut {
         let text =
             format!("the description is cut at {MAX_ENTRY_CHARS} characters in the catalogue");
-        add(1, Severity::Warning, text, "shorten it");
+        let at = places.find(&["description"], "");
+        add(at, Severity::Warning, text, "shorten it");
     }
     let n_lines = skill.body.lines().count();
     if n_lines > MAX_BODY_LINES {
         let text = format!("the text has {n_lines} lines, all of which the model reads");
         add(
-            1,
+            (skill.body_line, 1),
             Severity::Warning,
             text,
             "move what is not always needed into files beside it",
@@ -161,7 +167,43 @@ pub fn check(
     found
 }
 
-fn references(skill: &Skill, add: &mut impl FnMut(usize, Severity, String, &str)) {
+/// Places of keys and values in the front matter of a skill.
+struct Places(Document);
+
+impl Places {
+    /// Reads them of the file. One that cannot be read any more has none, and neither has `SKILL.json`.
+    fn of(skill: &Skill) -> Self {
+        let bytes = match &skill.held {
+            Some(held) => held.file(&skill.file).map(<[u8]>::to_vec),
+            None => std::fs::read(&skill.file).ok(),
+        };
+        let text = String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default();
+        let front = front_matter::split(&text).map(|(front, _)| front);
+        let document = front.and_then(|front| front_matter::read(front).ok());
+        Self(document.unwrap_or_default())
+    }
+
+    /// The place of a value under one of these keys, else of the key, else the beginning of the file.
+    fn find(&self, keys: &[&str], value: &str) -> Place {
+        let entries: Vec<&Entry> = keys.iter().filter_map(|key| self.0.get(key)).collect();
+        let in_value = entries.iter().find_map(|entry| scalar(&entry.node, value));
+        let of_key = entries.first().map(|entry| entry.place);
+        in_value.or(of_key).unwrap_or((1, 1))
+    }
+}
+
+/// The place of a text in a node.
+fn scalar(node: &Node, value: &str) -> Option<Place> {
+    match &node.kind {
+        NodeKind::Scalar(text, _) => {
+            (!value.is_empty() && text.contains(value)).then_some(node.place)
+        }
+        NodeKind::List(nodes) => nodes.iter().find_map(|node| scalar(node, value)),
+        NodeKind::Mapping(entries) => entries.iter().find_map(|entry| scalar(&entry.node, value)),
+    }
+}
+
+fn references(skill: &Skill, add: &mut impl FnMut(Place, Severity, String, &str)) {
     let mut seen = BTreeSet::new();
     let mut is_code = false;
     for (at, line) in (skill.body_line..).zip(skill.body.lines()) {
@@ -186,7 +228,7 @@ fn references(skill: &Skill, add: &mut impl FnMut(usize, Severity, String, &str)
             {
                 let text = format!("`{path}` leads out of the bundle");
                 add(
-                    at,
+                    (at, 1),
                     Severity::Warning,
                     text,
                     "put the file into the bundle; it cannot be read as part of the skill",
@@ -194,7 +236,7 @@ fn references(skill: &Skill, add: &mut impl FnMut(usize, Severity, String, &str)
             } else if !skill.has(Path::new(path)) {
                 let text = format!("`{path}` is not in the bundle");
                 add(
-                    at,
+                    (at, 1),
                     Severity::Warning,
                     text,
                     "add the file or correct the path",
@@ -207,7 +249,7 @@ fn references(skill: &Skill, add: &mut impl FnMut(usize, Severity, String, &str)
 fn scripts(
     skill: &Skill,
     available: &dyn Available,
-    add: &mut impl FnMut(usize, Severity, String, &str),
+    add: &mut impl FnMut(Place, Severity, String, &str),
 ) {
     let mut told = BTreeSet::new();
     for name in skill.file_names_in("scripts") {
@@ -218,7 +260,7 @@ fn scripts(
         if !available.program(program) && told.insert(program) {
             let text = format!("`scripts/{name}` needs `{program}`, which is not on this machine");
             add(
-                1,
+                (1, 1),
                 Severity::Warning,
                 text,
                 "install it; the script cannot run without",
