@@ -6,7 +6,9 @@ use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
 use rind::grant::Trust;
-use rind::skill::{Interaction, Invocation, Skill, SkillFile, Source, difference, to_open, to_v1};
+use rind::skill::{
+    Interaction, Invocation, Lost, Skill, SkillFile, Source, WriteError, difference, to_open, to_v1,
+};
 use serde_json::{Value, json};
 
 fn config() -> ProptestConfig {
@@ -215,6 +217,121 @@ fn skill(text: &str) -> Option<Skill> {
         .filter(|skill| !skill.is_restricted)
 }
 
+/// A text in double quotes, in characters that everybody can see.
+fn quoted(text: &str) -> String {
+    let each = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        ' '..='~' => c.to_string(),
+        c => format!("\\U{:08X}", u32::from(c)),
+    });
+    format!("\"{}\"", each.collect::<String>())
+}
+
+/// Whether a text can stand without quotes.
+fn is_plain(text: &str) -> bool {
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
+    let means_more = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    text.split(' ').all(is_word) && !means_more.contains(&text)
+}
+
+fn yaml_key(key: &str) -> String {
+    let is_word = key.starts_with(|c: char| c.is_ascii_lowercase())
+        && key
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || "_-".contains(c));
+    match is_word && (key.contains(['_', '-']) || is_plain(key)) {
+        true => key.to_owned(),
+        false => quoted(key),
+    }
+}
+
+/// A value on one line.
+fn flow(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(flow).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(map) => {
+            let entries = map
+                .iter()
+                .map(|(key, value)| format!("{}: {}", quoted(key), flow(value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A text as one of the styles writes it, behind its key.
+fn scalar(text: &str, style: u8, indent: &str) -> String {
+    let is_printable = |text: &str| text.chars().all(|c| (' '..='~').contains(&c));
+    let lines: Vec<&str> = text.split('\n').collect();
+    let is_block = lines
+        .iter()
+        .all(|line| is_printable(line) && !line.trim().is_empty())
+        && !text.starts_with(' ');
+    let words: Vec<&str> = text.split(' ').collect();
+    let is_folded = is_printable(text) && words.iter().all(|word| !word.is_empty());
+    match style % 5 {
+        1 if is_printable(text) => format!("'{}'", text.replace('\'', "''")),
+        2 if is_plain(text) => text.to_owned(),
+        3 if is_block => format!("|-\n{indent}  {}", lines.join(&format!("\n{indent}  "))),
+        4 if is_folded => format!(">-\n{indent}  {}", words.join(&format!("\n{indent}  "))),
+        _ => quoted(text),
+    }
+}
+
+/// Lines of a key with its value, as one of the styles writes them.
+fn lines(key: &str, value: &Value, style: u8, indent: &str) -> String {
+    let key = yaml_key(key);
+    let next = style / 2;
+    match value {
+        Value::String(text) => format!("{indent}{key}: {}\n", scalar(text, style, indent)),
+        Value::Array(items) if !items.is_empty() && style % 3 == 1 => {
+            let items = items.iter().map(|item| match item {
+                Value::String(text) if is_plain(text) => format!("{indent}- {text}\n"),
+                other => format!("{indent}  # one\n{indent}- {}\n", flow(other)),
+            });
+            format!("{indent}{key}:\n{}", items.collect::<String>())
+        }
+        Value::Object(map) if !map.is_empty() && !style.is_multiple_of(3) => {
+            let indent_in = format!("{indent}  ");
+            let entries = map
+                .iter()
+                .map(|(key, value)| lines(key, value, next, &indent_in));
+            format!("{indent}{key}:\n{}", entries.collect::<String>())
+        }
+        Value::Array(items) if items.len() > 1 && style % 3 == 2 => {
+            let items: Vec<String> = items.iter().map(flow).collect();
+            format!(
+                "{indent}{key}: [{}]  # all\n",
+                items.join(&format!(",\n{indent}    "))
+            )
+        }
+        other => format!("{indent}{key}: {}\n", flow(other)),
+    }
+}
+
+/// A file of v1 as people write it: every key in another style, with comments, empty lines, and the line ends of any system.
+fn file_of(front: &Value, body: &str, styles: &[u8], has_crlf: bool) -> String {
+    let keys = front.as_object().unwrap().iter().zip(styles.iter().cycle());
+    let lines = keys.map(|((key, value), style)| {
+        let before = match style % 7 {
+            1 => "# about the next\n",
+            2 => "\n",
+            3 => " # indented\n\n",
+            _ => "",
+        };
+        before.to_owned() + &lines(key, value, *style, "")
+    });
+    let text = format!("---\n{}---\n{body}", lines.collect::<String>());
+    match has_crlf {
+        true => text.replace('\n', "\r\n"),
+        false => text,
+    }
+}
+
 fn denied(skill: &Skill) -> Vec<&str> {
     let mut names: Vec<&str> = skill
         .tools
@@ -241,6 +358,90 @@ const CLAUDE: [&str; 10] = [
     "Write",
 ];
 
+/// Checks that `after` is `before` but for what is told to be lost, which has its default then.
+fn check_but_for(
+    lost: &[Lost],
+    before: &Skill,
+    after: &Skill,
+    text: &str,
+) -> Result<(), TestCaseError> {
+    let is_lost = |key: &str| lost.iter().any(|lost| lost.key == key);
+    // Who may start it, and what it may call: never less is denied.
+    prop_assert_eq!(before.is_for_user(), after.is_for_user());
+    prop_assert_eq!(
+        before.invocation == Invocation::Auto,
+        after.invocation == Invocation::Auto
+    );
+    prop_assert_eq!(is_lost("tools.allow"), before.tools.allow.is_some());
+    prop_assert!(after.tools.allow.is_none());
+    let added: Vec<&str> = denied(after)
+        .into_iter()
+        .filter(|name| !denied(before).contains(name))
+        .collect();
+    prop_assert!(
+        added.iter().all(|name| CLAUDE.contains(name)),
+        "{:?}",
+        added
+    );
+    prop_assert!(
+        denied(before)
+            .iter()
+            .all(|name| denied(after).contains(name))
+    );
+    // The keys without another word.
+    let keys = [
+        ("side_effects", !before.side_effects.is_empty()),
+        ("interaction", before.interaction != Interaction::Returning),
+        ("library_depends", !before.library_depends.is_empty()),
+        ("attach", before.attach),
+        ("generated_from", before.generated_from.is_some()),
+        ("arguments.schema", before.arguments.is_some()),
+    ];
+    for (key, is_there) in keys {
+        prop_assert_eq!(is_lost(key), is_there, "{}", key);
+    }
+    let mut want = Skill {
+        invocation: after.invocation,
+        user_invocable: after.user_invocable,
+        tools: after.tools.clone(),
+        side_effects: Default::default(),
+        interaction: Interaction::Returning,
+        library_depends: Vec::new(),
+        attach: false,
+        generated_from: None,
+        arguments: None,
+        ..before.clone()
+    };
+    let mut got = after.clone();
+    if is_lost("trust") {
+        want.trust = got.trust;
+    }
+    if before.arguments.is_some() && after.argument_names.is_empty() {
+        let is_in_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        let is_name = |name: &String| name != "ARGUMENTS" && name.chars().all(is_in_name);
+        prop_assert!(
+            before.argument_names.is_empty() || !before.argument_names.iter().all(is_name)
+        );
+        want.argument_names.clear();
+    }
+    let places = ["requires", "rind"].into_iter();
+    let mut free = places.filter(|place| !before.metadata.contains_key(*place));
+    match free.next() {
+        None => want.requires = got.requires.clone(),
+        Some(place) => {
+            got.metadata.remove(place);
+        }
+    }
+    prop_assert!(!is_lost("requires") || want.metadata.len() >= 2);
+    for skill in [&mut want, &mut got] {
+        let needs = &mut skill.requires;
+        let all = [&mut needs.bins, &mut needs.any_bins, &mut needs.env];
+        all.into_iter().for_each(|names| names.sort());
+    }
+    prop_assert_eq!(difference(&want, &got), None, "{}", text);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(config())]
 
@@ -249,7 +450,7 @@ proptest! {
         let side = front.to_string();
         let body = format!("Body\n{body}");
         let read = file(&body, Some(&side));
-        let Ok(before) = read.parse() else { return Ok(()) };
+        let before = read.parse().unwrap();
         prop_assume!(!before.is_restricted);
         let written = to_v1(&read).unwrap();
         prop_assert!(written.ends_with(&body));
@@ -261,61 +462,43 @@ proptest! {
     }
 
     #[test]
-    fn the_open_format_loses_what_its_table_says_and_nothing_else(front in front(), body in "\\PC{0,40}") {
-        let side = front.to_string();
-        let body = format!("Body\n{body}");
-        let Ok(v1) = to_v1(&file(&body, Some(&side))) else { return Ok(()) };
-        let Some(before) = skill(&v1) else { return Ok(()) };
+    fn v1_in_the_open_format_and_back_loses_what_is_told_and_nothing_else(
+        front in front(),
+        body in "\\PC{0,40}",
+        styles in vec(any::<u8>(), 40),
+        has_crlf in any::<bool>(),
+    ) {
+        let v1 = file_of(&front, &format!("Body\n{body}"), &styles, has_crlf);
+        let before = file(&v1, None).parse();
+        prop_assert!(before.is_ok(), "{} {:?}", v1, before);
+        let before = before.unwrap();
+        // In whatever style it is written, it says what the values say.
+        let plain = format!("---\n{}\n---\n", flow(&front));
+        let plain = Skill { body: before.body.clone(), ..file(&plain, None).parse().unwrap() };
+        prop_assert_eq!(difference(&before, &plain), None, "{}", v1);
+        prop_assume!(!before.is_restricted);
+        prop_assert_eq!(&to_v1(&file(&v1, None)).unwrap(), &v1);
+
         let (open, lost) = to_open(&file(&v1, None)).unwrap();
-        let after = skill(&open).unwrap();
-        let is_lost = |key: &str| lost.iter().any(|lost| lost.key == key);
         // What other programs would take for an error is gone.
+        let read = skill(&open).unwrap();
         for key in ["skill_format", "model_invocation", "tools", "side_effects", "trust", "interaction", "library_depends", "attach", "generated_from", "requires"] {
-            let stands = open.lines().take_while(|line| *line != "---" || open.starts_with(line)).any(|line| line.starts_with(&format!("{key}:")));
-            prop_assert!(!stands, "{} in {}", key, open);
+            let mut keys = open.lines().skip(1).take_while(|line| line.trim_end() != "---");
+            prop_assert!(!keys.any(|line| line.starts_with(&format!("{key}:"))), "{} in {}", key, open);
         }
-        // Who may start it.
-        prop_assert_eq!(before.is_for_user(), after.is_for_user());
-        prop_assert_eq!(before.invocation == Invocation::Auto, after.invocation == Invocation::Auto);
-        // What it may call: never less is denied.
-        prop_assert_eq!(is_lost("tools.allow"), before.tools.allow.is_some());
-        prop_assert!(after.tools.allow.is_none());
-        let more: Vec<&str> = denied(&after).into_iter().filter(|name| !denied(&before).contains(name)).collect();
-        prop_assert!(more.iter().all(|name| CLAUDE.contains(name)), "{:?}", more);
-        prop_assert!(denied(&before).iter().all(|name| denied(&after).contains(name)));
-        prop_assert_eq!(&before.spares, &after.spares);
-        // The keys without another word.
-        prop_assert_eq!(is_lost("side_effects"), !before.side_effects.is_empty());
-        prop_assert_eq!(is_lost("interaction"), before.interaction != Interaction::Returning);
-        prop_assert_eq!(is_lost("library_depends"), !before.library_depends.is_empty());
-        prop_assert_eq!(is_lost("attach"), before.attach);
-        prop_assert_eq!(is_lost("generated_from"), before.generated_from.is_some());
-        prop_assert_eq!(is_lost("arguments.schema"), before.arguments.is_some());
-        prop_assert!(is_lost("trust") || before.trust == after.trust);
-        if before.arguments.is_none() || !after.argument_names.is_empty() {
-            prop_assert_eq!(&before.argument_names, &after.argument_names);
-        }
-        if !is_lost("requires") {
-            let sorted = |skill: &Skill| {
-                let mut all = [skill.requires.bins.clone(), skill.requires.any_bins.clone(), skill.requires.env.clone()];
-                all.iter_mut().for_each(|names| names.sort());
-                all
-            };
-            prop_assert_eq!(sorted(&before), sorted(&after));
-        }
-        for (key, value) in &before.metadata {
-            prop_assert_eq!(after.metadata.get(key), Some(value));
-        }
-        // Everything else.
-        let rest = |skill: &Skill| json!([
-            skill.id, skill.label, skill.description, skill.when_to_use, &*skill.body, skill.argument_hint, skill.context,
-            skill.agent, skill.model, skill.effort, skill.paths, skill.version, skill.license, skill.compatibility,
-        ]);
-        prop_assert_eq!(rest(&before), rest(&after), "{}", open);
-        // And what is open stays so, but for the name of the format.
-        let (again, lost) = to_open(&file(&open, None)).unwrap();
-        prop_assert_eq!(again, open);
-        prop_assert!(lost.is_empty());
+        check_but_for(&lost, &before, &read, &open)?;
+        // What is open stays so, but for the name of the format.
+        let (again, more) = to_open(&file(&open, None)).unwrap();
+        prop_assert_eq!(&again, &open);
+        prop_assert!(more.is_empty());
+        // And back in v1 it is the first, but for what was lost.
+        let back = to_v1(&file(&open, None)).unwrap();
+        let read_back = skill(&back).unwrap();
+        prop_assert_eq!(difference(&read, &read_back), None, "{}", back);
+        check_but_for(&lost, &before, &read_back, &back)?;
+        let ending = if has_crlf { "\r\n" } else { "\n" };
+        let opening = ["---", "skill_format: corteza.skill/v1"].map(|line| line.to_owned() + ending).concat();
+        prop_assert!(back.starts_with(&opening), "{}", back);
     }
 
     #[test]
@@ -327,7 +510,11 @@ proptest! {
         {
             prop_assert_eq!(difference(before, &skill(&written).unwrap()), None);
         }
-        if let Ok((written, _)) = to_open(&file(&text, None)) {
+        let differs = |error: &WriteError| matches!(error, WriteError::Differs(_));
+        prop_assert!(!to_v1(&file(&text, None)).is_err_and(|error| differs(&error)));
+        let open = to_open(&file(&text, None));
+        prop_assert!(!open.as_ref().is_err_and(differs), "{:?}", open);
+        if let Ok((written, _)) = open {
             prop_assert_ne!(skill(&written).unwrap().invocation, Invocation::Auto);
         }
     }

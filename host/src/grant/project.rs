@@ -132,7 +132,7 @@ impl Projects {
     ) -> Result<(), ProjectError> {
         let path = self.path.clone();
         let write = |e: std::io::Error| refuse(&path, format!("cannot be written: {e}"));
-        let _lock = lock_beside(&path).map_err(write)?;
+        let _lock = lock_beside(&path, || {}).map_err(write)?;
         let mut projects = Self::read(&path)?.projects;
         change(&mut projects);
         let bytes =

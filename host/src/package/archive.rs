@@ -1,14 +1,14 @@
 //! Files in `.tar.gz` and `.tar` archives. Nothing is written while one is read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use flate2::read::GzDecoder;
-use tar::{Archive, EntryType};
+use flate2::read::MultiGzDecoder;
+use tar::{Archive, EntryType, PaxExtensions};
 
-use super::contents::{Contents, Files, MAX_BYTES, MAX_FILES, names};
+use super::contents::{Contents, Files, MAX_BYTES, MAX_FILES, names, names_of_any_depth};
 use crate::plugin::manifest::FILE_NAME;
 
 /// First bytes of a gzip file.
@@ -24,13 +24,24 @@ pub(super) const SET_ID: u32 = 0o6000;
 /// Most bytes that an archive is decompressed to: its files, and their headers.
 const MAX_DECOMPRESSED_BYTES: u64 = MAX_BYTES + (MAX_FILES as u64) * 2048;
 
+/// Most bytes of settings for all entries of an archive. `git archive` writes one of 52.
+const MAX_SETTINGS_BYTES: u64 = 64 << 10;
+
+/// Beginning of the names of settings for files with holes.
+const SPARSE: &[u8] = b"GNU.sparse.";
+
 /// Entries of an archive.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     pub(super) files: Files,
     /// Entries that are no plain files, each with what it is. Nothing of them is in `files`.
     pub(super) odd: BTreeMap<Vec<String>, &'static str>,
+    /// Folders that were not looked into.
+    pub(super) hidden: BTreeSet<Vec<String>>,
 }
+
+/// Returns the number of names that lead to a folder in which nothing is wanted, of the folders that lead to an entry.
+pub(super) type Hides = fn(&[String]) -> Option<usize>;
 
 /// Whether a file begins as an archive does.
 pub(super) fn is_archive(bytes: &[u8]) -> bool {
@@ -44,75 +55,129 @@ fn is_tar(bytes: &[u8]) -> bool {
 
 /// Reads the plugin in an archive of its folder, or of what is in its folder. `origin` is for messages.
 pub(super) fn read(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
-    let entries = entries(bytes).and_then(|entries| match entries.odd.first_key_value() {
-        Some((names, what)) => {
-            let shown = names.join("/");
-            bail!(
-                "`{}` {what}; plugins are made of plain files",
-                shown.escape_debug()
-            )
-        }
-        None => Ok(entries.files),
-    });
+    let entries =
+        entries(bytes, |_| None).and_then(|entries| match entries.odd.first_key_value() {
+            Some((names, what)) => {
+                let shown = names.join("/");
+                bail!(
+                    "`{}` {what}; plugins are made of plain files",
+                    shown.escape_debug()
+                )
+            }
+            None => Ok(entries.files),
+        });
     let files = entries.with_context(|| format!("cannot read {}", origin.display()))?;
     Contents::pick(without_top_folder(files), origin)
 }
 
-/// Reads everything in an archive. One that is too large, torn, or that has a path that leads out of it is refused.
-pub(super) fn entries(bytes: &[u8]) -> anyhow::Result<Entries> {
-    if is_tar(bytes) {
-        return Ok(unpacked(bytes)?.0);
+/// Reads everything in an archive but what lies in folders that `hides` names. One that is too large, torn, or that has a path
+/// that leads out of it is refused, and so is one that other programs read otherwise.
+pub(super) fn entries(bytes: &[u8], hides: Hides) -> anyhow::Result<Entries> {
+    match is_tar(bytes) {
+        true => unpacked(bytes, hides),
+        // Of several members every program reads all.
+        false => unpacked(MultiGzDecoder::new(bytes), hides),
     }
-    let (entries, mut rest) = unpacked(GzDecoder::new(bytes))?;
-    // The checksum comes last; without it nobody knows whether the file is whole.
-    io::copy(&mut rest, &mut io::sink()).context("it is torn")?;
-    ensure!(
-        rest.limit() > 0,
-        "it decompresses to more than {} MiB",
-        MAX_DECOMPRESSED_BYTES >> 20
-    );
-    Ok(entries)
 }
 
-fn unpacked<R: Read>(reader: R) -> anyhow::Result<(Entries, io::Take<R>)> {
-    let mut archive = Archive::new(reader.take(MAX_DECOMPRESSED_BYTES));
-    let Entries { mut files, mut odd } = Entries::default();
+/// A reader that knows whether its end was met.
+struct Watched<R> {
+    inner: io::Take<R>,
+    is_ended: bool,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n_read = self.inner.read(buffer)?;
+        self.is_ended |= n_read == 0 && !buffer.is_empty();
+        Ok(n_read)
+    }
+}
+
+impl<R: Read> Watched<R> {
+    /// Checks that the archive has an end of its own, and nothing behind it: what a cut took away could be a restriction, and what
+    /// stands behind is not in the lists of other programs.
+    fn check_end(mut self) -> anyhow::Result<()> {
+        let is_torn = self.is_ended && self.inner.limit() > 0;
+        ensure!(!is_torn, "it is torn: the blocks that end it are missing");
+        let mut buffer = [0; 8192];
+        loop {
+            // The checksum of the compression comes last as well.
+            let n_read = self.read(&mut buffer).context("it is torn")?;
+            if n_read == 0 {
+                break;
+            }
+            let mut rest = buffer.iter().take(n_read);
+            ensure!(
+                rest.all(|byte| *byte == 0),
+                "something stands behind its end, which other programs do not show; pack it anew"
+            );
+        }
+        ensure!(
+            self.inner.limit() > 0,
+            "it decompresses to more than {} MiB",
+            MAX_DECOMPRESSED_BYTES >> 20
+        );
+        Ok(())
+    }
+}
+
+fn unpacked<R: Read>(reader: R, hides: Hides) -> anyhow::Result<Entries> {
+    let mut archive = Archive::new(Watched {
+        inner: reader.take(MAX_DECOMPRESSED_BYTES),
+        is_ended: false,
+    });
+    let mut read = Entries::default();
     let mut bytes_left = MAX_BYTES;
-    for (number, entry) in archive.entries()?.enumerate() {
+    let mut number = 0;
+    for entry in archive.entries()? {
         let mut entry = entry.context("it is torn, or no archive")?;
-        ensure!(number < MAX_FILES, "it has more than {MAX_FILES} entries");
+        if entry.header().entry_type() == EntryType::XGlobalHeader {
+            check_global(&mut entry)?;
+            continue;
+        }
         let path = entry.path_bytes().into_owned();
         let path = String::from_utf8(path).context("it has a name that is not UTF-8")?;
         let shown = path.escape_debug();
-        match entry.header().entry_type() {
-            // Settings for what comes after; they name nothing.
-            EntryType::XGlobalHeader => continue,
-            EntryType::Directory => {
-                // The archive of a folder's content begins with `./`.
-                if path.trim_matches(['.', '/']).is_empty() && !path.contains("..") {
-                    continue;
-                }
-                names(&path)?;
-                continue;
-            }
-            EntryType::Regular | EntryType::Continuous => {}
-            kind => {
-                let what = match kind {
-                    EntryType::Link | EntryType::Symlink => "is a link",
-                    _ => "is neither a file nor a folder",
-                };
-                odd.insert(names(&path)?, what);
-                continue;
-            }
-        }
-        if entry.header().mode().is_ok_and(|mode| mode & SET_ID != 0) {
-            odd.insert(
-                names(&path)?,
-                "is a file that runs as somebody else (setuid)",
-            );
+        let kind = entry.header().entry_type();
+        let is_folder = kind == EntryType::Directory;
+        // The archive of a folder's content begins with `./`.
+        if is_folder && path.trim_matches(['.', '/']).is_empty() && !path.contains("..") {
             continue;
         }
+        let mut all_names = names_of_any_depth(&path)?;
+        let n_folders = all_names.len() - usize::from(!is_folder);
+        let hidden = all_names.get(..n_folders).and_then(hides);
+        if let Some(n_names) = hidden {
+            all_names.truncate(n_names);
+            read.hidden.insert(all_names);
+            continue;
+        }
+        number += 1;
+        ensure!(number <= MAX_FILES, "it has more than {MAX_FILES} entries");
         let names = names(&path)?;
+        for extension in entry.pax_extensions()?.into_iter().flatten() {
+            let key = extension.context("it has settings that cannot be read")?;
+            ensure!(
+                !key.key_bytes().starts_with(SPARSE),
+                "`{shown}` has holes (GNU.sparse), which are not filled; pack it without --sparse"
+            );
+        }
+        let what = match kind {
+            EntryType::Directory => continue,
+            EntryType::Regular | EntryType::Continuous if path.ends_with('/') => {
+                Some("is a folder or a file, as one takes it")
+            }
+            EntryType::Regular | EntryType::Continuous => None,
+            EntryType::Link | EntryType::Symlink => Some("is a link"),
+            _ => Some("is neither a file nor a folder"),
+        };
+        let is_set_id = entry.header().mode().is_ok_and(|mode| mode & SET_ID != 0);
+        let set_id = is_set_id.then_some("is a file that runs as somebody else (setuid)");
+        if let Some(what) = what.or(set_id) {
+            read.odd.insert(names, what);
+            continue;
+        }
         let mut content = Vec::new();
         let n_read = entry
             .by_ref()
@@ -124,10 +189,32 @@ fn unpacked<R: Read>(reader: R) -> anyhow::Result<(Entries, io::Take<R>)> {
             .checked_sub(n_read as u64)
             .with_context(too_large)?;
         ensure!(n_read as u64 == entry.size(), "it is torn at `{shown}`");
-        let earlier = files.insert(names, content);
+        let earlier = read.files.insert(names, content);
         ensure!(earlier.is_none(), "it has `{shown}` twice");
     }
-    Ok((Entries { files, odd }, archive.into_inner()))
+    archive.into_inner().check_end()?;
+    Ok(read)
+}
+
+/// Refuses settings for all entries that come after, which other programs follow and which have no effect here.
+fn check_global(entry: &mut impl Read) -> anyhow::Result<()> {
+    let mut bytes = Vec::new();
+    entry
+        .take(MAX_SETTINGS_BYTES)
+        .read_to_end(&mut bytes)
+        .context("it is torn")?;
+    for extension in PaxExtensions::new(&bytes) {
+        let extension = extension.context("it has settings that cannot be read")?;
+        let key = extension.key_bytes();
+        let is_followed =
+            [&b"path"[..], b"linkpath", b"size"].contains(&key) || key.starts_with(SPARSE);
+        ensure!(
+            !is_followed,
+            "it sets `{}` for all of its entries, which programs read in different ways; pack it anew",
+            String::from_utf8_lossy(key).escape_debug()
+        );
+    }
+    Ok(())
 }
 
 /// Takes away the folder that everything is in, where there is one.

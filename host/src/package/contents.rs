@@ -175,6 +175,17 @@ pub(super) fn write(files: &Files, folder: &Path) -> anyhow::Result<()> {
 
 /// Splits a path within a source into names. What leads out of it, or is not a plain path, is refused.
 pub(super) fn names(path: &str) -> anyhow::Result<Vec<String>> {
+    let names = names_of_any_depth(path)?;
+    ensure!(
+        names.len() <= MAX_DEPTH,
+        "the path `{}` is refused: it is deeper than {MAX_DEPTH} folders",
+        path.escape_debug()
+    );
+    Ok(names)
+}
+
+/// Splits a path as [`names`] does, of something that may be left out however deep it lies.
+pub(super) fn names_of_any_depth(path: &str) -> anyhow::Result<Vec<String>> {
     let refuse = || format!("the path `{}` is refused", path.escape_debug());
     let mut names = Vec::new();
     for component in Path::new(path).components() {
@@ -186,11 +197,6 @@ pub(super) fn names(path: &str) -> anyhow::Result<Vec<String>> {
         }
     }
     ensure!(!names.is_empty(), "{}: it names nothing", refuse());
-    ensure!(
-        names.len() <= MAX_DEPTH,
-        "{}: it is deeper than {MAX_DEPTH} folders",
-        refuse()
-    );
     ensure!(
         !path.chars().any(char::is_control),
         "{}: it has control characters",

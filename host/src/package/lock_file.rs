@@ -23,6 +23,12 @@ pub(crate) trait Entry: Clone + Serialize + DeserializeOwned {
     const TABLE: &'static str;
     /// First line of the file.
     const HEAD: &'static str;
+
+    /// Digest of all files of it.
+    fn digest(&self) -> &str;
+
+    /// Key that their signature was checked with.
+    fn key(&self) -> Option<&str>;
 }
 
 /// Contents of a lock file.
@@ -32,7 +38,12 @@ pub(crate) struct LockFile<T> {
     pub(crate) keys: BTreeMap<String, String>,
     /// Installed ones by name.
     pub(crate) entries: BTreeMap<String, T>,
+    /// Ones that were installed before, of those that are about to be replaced: until that is done either may be there.
+    before: BTreeMap<String, T>,
 }
+
+/// Table of those that are about to be replaced.
+const BEFORE: &str = "before";
 
 /// A lock file as it is written.
 #[derive(Serialize, Deserialize)]
@@ -42,6 +53,12 @@ struct Written<T> {
     keys: BTreeMap<String, String>,
     #[serde(flatten)]
     tables: BTreeMap<String, BTreeMap<String, T>>,
+}
+
+/// Version of a lock file, which is read before anything else of it.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
 }
 
 /// An installed plugin.
@@ -66,6 +83,14 @@ impl Entry for Locked {
     const FILE_NAME: &'static str = "plugins.lock.toml";
     const TABLE: &'static str = "plugins";
     const HEAD: &'static str = "# Written by `rind plugin install`, `update` and `remove`.";
+
+    fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
 }
 
 impl<T> Default for LockFile<T> {
@@ -73,6 +98,7 @@ impl<T> Default for LockFile<T> {
         Self {
             keys: BTreeMap::new(),
             entries: BTreeMap::new(),
+            before: BTreeMap::new(),
         }
     }
 }
@@ -91,12 +117,15 @@ impl<T: Entry> LockFile<T> {
                 "{shown} is not a lock file; move it away, remove the {table} that it names, and install them again"
             )
         };
-        let mut file: Written<T> = toml::from_str(&text).with_context(about)?;
+        let Format { format } = toml::from_str(&text).with_context(about)?;
         ensure!(
-            file.format == FORMAT,
-            "{shown} has format {}, and this version of Rind knows {FORMAT}",
-            file.format
+            format <= FORMAT,
+            "{shown} was written by a newer rind: it has format {format}, and this one knows {FORMAT}; use the newer one, or update \
+             this one"
         );
+        ensure!(format == FORMAT, "{shown} has the unknown format {format}");
+        let mut file: Written<T> = toml::from_str(&text).with_context(about)?;
+        let before = file.tables.remove(BEFORE).unwrap_or_default();
         let entries = file.tables.remove(table).unwrap_or_default();
         if let Some(other) = file.tables.keys().next() {
             let fault = anyhow::anyhow!("there is an unknown table `{}`", other.escape_debug());
@@ -105,7 +134,60 @@ impl<T: Entry> LockFile<T> {
         Ok(Self {
             keys: file.keys,
             entries,
+            before,
         })
+    }
+
+    /// Returns the entry of a name, if files of this digest are those of it.
+    pub(crate) fn holding(&self, name: &str, digest: &str) -> Option<&T> {
+        let entries = [self.entries.get(name), self.before.get(name)];
+        let mut entries = entries.into_iter().flatten();
+        entries.find(|entry| entry.digest() == digest)
+    }
+
+    /// Decides which of two is there, where a command was stopped while it replaced one. `digest` is for the files of a name.
+    pub(crate) fn settle(&mut self, digest: impl Fn(&str) -> Option<String>) {
+        for (name, before) in std::mem::take(&mut self.before) {
+            let is_before = digest(&name).is_some_and(|digest| digest == before.digest());
+            if is_before && let Some(entry) = self.entries.get_mut(&name) {
+                *entry = before;
+            }
+        }
+    }
+
+    /// Notes an entry before it is put in its place by `put`, and takes it out again when that fails. In between the file names
+    /// both, so that whoever reads it after the machine stopped knows either. The name `pinned` is pinned to the key of it.
+    pub(crate) fn replace<R>(
+        &mut self,
+        path: &Path,
+        (name, pinned): (&str, &str),
+        new: T,
+        put: impl FnOnce() -> anyhow::Result<R>,
+    ) -> anyhow::Result<R> {
+        let mut changed = self.clone();
+        let key = new.key().map(|key| (pinned.to_owned(), key.to_owned()));
+        changed.keys.extend(key);
+        let earlier = changed.entries.insert(name.to_owned(), new);
+        changed
+            .before
+            .extend(earlier.map(|earlier| (name.to_owned(), earlier)));
+        changed.write(path)?;
+        let done = match put() {
+            Ok(done) => done,
+            Err(error) => {
+                return Err(match self.write(path) {
+                    Ok(()) => error,
+                    Err(why) => {
+                        error.context(format!("{name} is still in the lock file ({why:#})"))
+                    }
+                });
+            }
+        };
+        changed.before.clear();
+        *self = changed;
+        // That both are named does no harm, and the next command corrects it.
+        let _ = self.write(path);
+        Ok(done)
     }
 
     /// Writes the file in one step.
@@ -113,10 +195,59 @@ impl<T: Entry> LockFile<T> {
         let file = Written {
             format: FORMAT,
             keys: self.keys.clone(),
-            tables: BTreeMap::from([(T::TABLE.to_owned(), self.entries.clone())]),
+            tables: [(T::TABLE, &self.entries), (BEFORE, &self.before)]
+                .into_iter()
+                .filter(|(table, entries)| *table == T::TABLE || !entries.is_empty())
+                .map(|(table, entries)| (table.to_owned(), entries.clone()))
+                .collect(),
         };
         let text = format!("{}\n\n{}", T::HEAD, toml::to_string(&file)?);
         replace_private_synced(path, text.as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn locked(digest: &str) -> Locked {
+        Locked {
+            version: semver::Version::new(1, 0, 0),
+            source: Source::new(Path::new("/x")).unwrap(),
+            manifest: None,
+            digest: digest.to_owned(),
+            key: Some(digest.to_owned()),
+        }
+    }
+
+    #[test]
+    fn while_one_is_replaced_the_file_knows_both_and_each_with_its_own_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plugins.lock.toml");
+        let mut lock = LockFile::<Locked>::default();
+        let put = || Ok(());
+        lock.replace(&path, ("a", "a"), locked("one"), put).unwrap();
+        let put = || {
+            let stopped = LockFile::<Locked>::read(&path)?;
+            for digest in ["one", "two"] {
+                let held = stopped.holding("a", digest);
+                assert_eq!(held.and_then(Entry::key), Some(digest));
+                let mut settled = stopped.clone();
+                settled.settle(|_| Some(digest.to_owned()));
+                assert_eq!(settled.entries["a"].digest, digest);
+            }
+            assert_eq!(stopped.holding("a", "three"), None);
+            Ok(())
+        };
+        lock.replace(&path, ("a", "a"), locked("two"), put).unwrap();
+        assert_eq!(LockFile::read(&path).unwrap(), lock);
+        assert_eq!(lock.holding("a", "one"), None);
+        assert_eq!(lock.keys["a"], "two");
+
+        let fails = || -> anyhow::Result<()> { anyhow::bail!("it cannot be put") };
+        let failed = lock.replace(&path, ("b", "b"), locked("three"), fails);
+        assert_eq!(failed.unwrap_err().to_string(), "it cannot be put");
+        assert_eq!(LockFile::read(&path).unwrap(), lock);
     }
 }

@@ -1,8 +1,8 @@
 //! Puts a plugin into the folder of plugins, or a skill into that of skills, or takes it out, in one step each.
 //!
 //! It is complete in a hidden folder within that folder, where none is looked for, before it takes its place. Where one was there
-//! before, the two are exchanged: a session that begins meanwhile finds the one or the other, and a guard is never missing. The lock file says which one is right, so that it is written under the same lock:
-//! [`exchange_lock`].
+//! before, the two are exchanged: a session that begins meanwhile finds the one or the other, and a guard is never missing. The
+//! lock file says which one is right, so that it is written under the same lock: [`exchange_lock`].
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use super::contents::{Files, write};
 use crate::disk::{exchange, private_folder};
+use crate::grant::held::HeldFolder;
 
 /// Beginning of the names of folders that one is made in before it takes its place.
 const PREFIX: &str = ".install-";
@@ -26,14 +27,6 @@ pub(crate) struct Staged {
     _temporary: TempDir,
     /// Folder of it.
     pub(crate) folder: PathBuf,
-}
-
-/// A plugin or skill that is in its place, with what was there before.
-#[derive(Debug)]
-pub(crate) struct Placed {
-    staged: Staged,
-    place: PathBuf,
-    had_earlier: bool,
 }
 
 /// File that is locked while a folder and its line in the lock file do not fit together, for a few milliseconds.
@@ -84,32 +77,20 @@ pub(crate) fn keep(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
 }
 
 impl Staged {
-    /// Puts it in its place.
-    pub(crate) fn put(self, place: &Path) -> anyhow::Result<Placed> {
-        let had_earlier = place.symlink_metadata().is_ok();
-        let put = if had_earlier {
-            exchange(&self.folder, place)
-        } else {
-            fs::rename(&self.folder, place)
+    /// Puts it in its place. What was there before goes.
+    pub(crate) fn put(self, place: &Path) -> anyhow::Result<()> {
+        let put = match place.symlink_metadata() {
+            Ok(_) => exchange(&self.folder, place),
+            Err(_) => fs::rename(&self.folder, place),
         };
-        put.with_context(|| format!("cannot put it at {}", place.display()))?;
-        Ok(Placed {
-            place: place.to_owned(),
-            staged: self,
-            had_earlier,
-        })
+        put.with_context(|| format!("cannot put it at {}", place.display()))
     }
 }
 
-impl Placed {
-    /// Puts back what was there before.
-    pub(crate) fn undo(self) -> io::Result<()> {
-        if self.had_earlier {
-            exchange(&self.place, &self.staged.folder)
-        } else {
-            fs::rename(&self.place, &self.staged.folder)
-        }
-    }
+/// Returns the digest of what is in a place, if that can be read.
+pub(crate) fn digest(place: &Path) -> Option<String> {
+    let held = HeldFolder::read(place).ok()?;
+    Some(held.digest().to_owned())
 }
 
 /// Takes what is in a place away in one step; whether there was something. Links in it are not followed.

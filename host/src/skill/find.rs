@@ -17,13 +17,20 @@ use super::origin::Installed;
 use super::snapshot::Skills;
 use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
+#[cfg(feature = "cli")]
+pub(crate) use read::content;
 use walk::Walk;
+#[cfg(feature = "cli")]
+pub(crate) use walk::is_skipped;
 
 /// Name of the folder of skills, in a plugin, beside the user's settings and in `.rind`.
 pub const FOLDER: &str = "skills";
 
 /// Name of a skill's file.
 pub const FILE: &str = "SKILL.md";
+
+/// Name of the file beside it in the form without a version.
+pub(crate) const SIDE_FILE: &str = "SKILL.json";
 
 /// A folder of skills.
 #[derive(Clone, Debug)]

@@ -53,7 +53,16 @@ pub fn label(text: &str) -> Option<String> {
     let (front, _) = front_matter::split(text.strip_prefix('\u{feff}').unwrap_or(text))?;
     let document = front_matter::read(front).ok()?;
     let name = document.get("name")?.node.text()?.trim();
+    is_plain_name(name).then(|| name.to_owned())
+}
+
+/// Whether a name can be that of a skill in every program.
+#[must_use]
+pub(crate) fn is_plain_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_name = (1..=64).contains(&name.len()) && name.chars().all(is_plain);
-    (is_name && !name.starts_with('-') && !name.ends_with('-')).then(|| name.to_owned())
+    (1..=64).contains(&name.len())
+        && name.chars().all(is_plain)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && !name.contains("--")
 }

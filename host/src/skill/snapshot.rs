@@ -125,6 +125,16 @@ impl Skills {
         &self.unusable
     }
 
+    /// Identity, file and source of everything that was found, whether it is used or not.
+    #[cfg(feature = "cli")]
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&str, &Path, &Source)> {
+        let used = self.skills.iter();
+        let skills = used.chain(self.shadowed.iter().map(|one| &one.skill));
+        let skills = skills.map(|one| (&*one.id, &*one.file, &one.source));
+        let unusable = self.unusable.iter();
+        skills.chain(unusable.map(|one| (&*one.id, &*one.file, &one.source)))
+    }
+
     /// Whether there is no skill that can be used.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -48,6 +48,23 @@ fn archive(rind: &Rind, name: &str, kind: EntryType, target: &str, content: &[u8
 }
 
 #[test]
+fn an_archive_with_more_than_its_list_shows_is_refused() {
+    let rind = Rind::default();
+    let path = archive(&rind, "prompts/a.md", EntryType::Regular, "", b"x");
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, [bytes.clone(), bytes.clone()].concat()).unwrap();
+    refused(&rind, &path, "something stands behind its end");
+    fs::write(&path, [bytes.clone(), b"text".to_vec()].concat()).unwrap();
+    refused(&rind, &path, "it is torn");
+    let mut tar = Vec::new();
+    std::io::copy(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut tar).unwrap();
+    let mut file = GzEncoder::new(fs::File::create(&path).unwrap(), Compression::fast());
+    file.write_all(&tar[..tar.len() - 1024]).unwrap();
+    file.finish().unwrap();
+    refused(&rind, &path, "the blocks that end it are missing");
+}
+
+#[test]
 fn archives_that_lead_out_of_themselves_are_refused() {
     let rind = Rind::default();
     for (name, kind, target, what) in [

@@ -33,6 +33,8 @@ mod skill;
 mod skill_derive;
 mod skill_install;
 mod skill_install_hostile;
+mod skill_install_names;
+mod skill_install_stopped;
 mod skill_migrate;
 mod skill_run;
 mod skill_test;

@@ -86,7 +86,7 @@ pub(super) fn commit(folder: &Path) {
 }
 
 /// An archive of these files.
-fn archive(rind: &Rind, name: &str, files: &[(&str, &str)]) -> PathBuf {
+pub(super) fn archive(rind: &Rind, name: &str, files: &[(&str, &str)]) -> PathBuf {
     let path = rind.workspace().join(name);
     let mut tar = tar::Builder::new(Vec::new());
     for (name, text) in files {
@@ -419,7 +419,7 @@ fn a_project_with_a_skill_at_its_top_stays_where_it_is() {
     let ran = install(&rind, &source, &["--yes"]).exits(0);
     assert!(
         ran.stderr
-            .contains("left out: secrets.env, src/ (2 files), tools/\n"),
+            .contains("left out: secrets.env, src/ (2 files), tools/ (--whole takes"),
         "{}",
         ran.stderr
     );
@@ -591,7 +591,8 @@ fn archives_are_read_compressed_or_not_and_a_signed_one_is_trusted_as_a_package(
     trust(&rind, &[("ours", &ours)]);
     let ran = rind.run(&["skill", "list"]).exits(0);
     assert!(
-        ran.stderr.contains("installed skills count as your own"),
+        ran.stderr
+            .contains("all count as installed and changed since"),
         "{}",
         ran.stderr
     );
@@ -602,6 +603,280 @@ fn archives_are_read_compressed_or_not_and_a_signed_one_is_trusted_as_a_package(
             .stderr
             .contains("is not a lock file")
     );
+}
+
+#[test]
+fn without_a_lock_file_that_can_be_read_nothing_there_is_the_users_own() {
+    let rind = Rind::default();
+    let text = REVIEW.replace("allowed-tools", "model: large\nallowed-tools");
+    let source = folder(&rind, "from/review", &[("SKILL.md", &text)]);
+    install(&rind, &source, &["--yes"]).exits(0);
+    let lock = rind.home().join("config/skills.lock.toml");
+    let written = fs::read_to_string(&lock).unwrap();
+    let newer = written.replace("format = 1", "format = 2") + "[skills.review.more]\n";
+    for (text, what) in [
+        (newer.as_str(), "was written by a newer rind"),
+        ("format = 1\n[", "is not a lock file"),
+        ("format = 0\n", "has the unknown format 0"),
+    ] {
+        fs::write(&lock, text).unwrap();
+        let ran = rind.run(&["skill", "list"]).exits(0);
+        assert!(ran.stderr.contains(what), "{}", ran.stderr);
+        assert!(
+            ran.stdout.contains("changed since"),
+            "{what}: {}",
+            ran.stdout
+        );
+        let skill = shown(&rind, "review");
+        assert_eq!(skill["installed"]["is_edited"], true, "{skill}");
+        // So that its model does not count either.
+        let ran = rind.run(&["skill", "check", "review"]);
+        assert!(
+            ran.stdout.contains("`model: large` has no effect"),
+            "{}",
+            ran.stdout
+        );
+        let ran = install(&rind, &source, &["--yes"]).exits(1);
+        assert!(ran.stderr.contains(what), "{}", ran.stderr);
+        assert_eq!(fs::read_to_string(&lock).unwrap(), text);
+    }
+}
+
+#[test]
+fn nothing_that_a_skill_may_do_is_left_out_of_what_is_shown() {
+    let rind = Rind::default();
+    let spares: Vec<String> = (0..31).map(|n| format!("Bash(program-{n:02} *)")).collect();
+    let tools: Vec<String> = (0..40).map(|n| format!("tool_number_{n:02}")).collect();
+    let text = format!(
+        "---\nname: other-name\ndescription: d\nwhen_to_use: Always.\nallowed-tools: {spares:?}\ntools:\n  allow: {tools:?}\n  \
+         deny: {tools:?}\nlibrary_depends: {tools:?}\ncontext: fork\ninteraction: conversational\npaths: [\"*.rs\"]\nrequires: \
+         {{bins: [jq], any_bins: [a, b], env: [HOME]}}\n---\nx\n"
+    );
+    let source = folder(&rind, "from/review", &[("SKILL.md", &text)]);
+    let ran = install(&rind, &source, &["--yes"]).exits(0);
+    for what in [
+        "also called: other-name",
+        "when to use it: Always.",
+        "runs: in a subagent without the conversation",
+        "stays: until you end it",
+        "offered for files: *.rs",
+        "needs: jq; a or b; HOME",
+        "only these tools: tool_number_00, ",
+        "not these tools: tool_number_00, ",
+        "depends on plugins: tool_number_00, ",
+    ] {
+        assert!(ran.stderr.contains(what), "{what}: {}", ran.stderr);
+    }
+    assert_eq!(ran.stderr.matches(", tool_number_39\n").count(), 3);
+    let shown = rind.run(&["skill", "show", "review"]).exits(0).stdout;
+    assert_eq!(shown.matches(", tool_number_39\n").count(), 3, "{shown}");
+    for n in 0..31 {
+        let spare = format!("asks to be spared questions about: bash(program-{n:02} *)\n");
+        assert!(ran.stderr.contains(&spare), "{}", ran.stderr);
+        assert!(shown.contains(&spare), "{shown}");
+    }
+}
+
+#[test]
+fn what_a_project_has_beside_a_skill_stays_there_unless_all_is_wanted() {
+    let rind = Rind::default();
+    let text = "---\ndescription: d\n---\nRead FORMS.md and the `themes/` folder.\n";
+    let files = [
+        ("skills/one/SKILL.md", text),
+        ("skills/one/forms.md", "x"),
+        ("skills/one/themes/a/b.css", "x"),
+        ("skills/one/scripts/s.py", "x"),
+        ("skills/one/README.md", "x"),
+        ("skills/one/tests/t.toml", "x"),
+        ("skills/one/build.zig", "x"),
+        ("skills/one/lib/main.zig", "x"),
+        ("skills/one/node_modules/x/y.js", "x"),
+        ("skills/two/SKILL.md", text),
+        ("skills/two/LICENCE.txt", "x"),
+        ("skills/two/LICENSE.txt", "x"),
+        ("skills/two/README.md", "x"),
+        ("skills/two/tests/t.toml", "x"),
+    ];
+    let source = folder(&rind, "repo", &files);
+    fs::remove_file(source.join("skills/two/LICENCE.txt")).unwrap();
+    let of = |name: &str| {
+        let mut files = walkdir(&skills(&rind).join(name));
+        files.sort();
+        files
+    };
+    let reduced = ["SKILL.md", "forms.md", "scripts/s.py", "themes/a/b.css"];
+    for is_committed in [false, true] {
+        if is_committed {
+            commit(&source);
+        }
+        let ran = install(&rind, &source, &["--yes", "--skill", "one"]).exits(0);
+        assert_eq!(of("one"), reduced);
+        assert!(
+            ran.stderr.contains(
+                "left out: README.md, build.zig, lib/, node_modules/, tests/ (--whole takes all but hidden ones)"
+            ) || is_committed,
+            "{}",
+            ran.stderr
+        );
+    }
+    install(&rind, &source, &["--yes", "--skill", "two"]).exits(0);
+    assert_eq!(
+        of("two"),
+        ["LICENSE.txt", "README.md", "SKILL.md", "tests/t.toml"]
+    );
+    install(&rind, &source, &["--yes", "--skill", "one", "--whole"]).exits(0);
+    assert_eq!(of("one").len(), 8, "{:?}", of("one"));
+}
+
+#[test]
+fn hidden_folders_of_a_source_are_not_looked_into_unless_they_hold_skills() {
+    let rind = Rind::default();
+    let source = folder(
+        &rind,
+        "pack",
+        &[
+            (".claude/skills/review/SKILL.md", REVIEW),
+            (".venv/skill/SKILL.md", REVIEW),
+        ],
+    );
+    let deep = format!(".venv/{}", "a/".repeat(20));
+    for deep in [deep, format!(".claude/{}", "b/".repeat(20))] {
+        fs::create_dir_all(source.join(&deep)).unwrap();
+        fs::write(source.join(&deep).join("x"), "x").unwrap();
+    }
+    let packed = rind.workspace().join("pack.tar.gz");
+    let made = Command::new("tar")
+        .args(["-czf", packed.to_str().unwrap(), "pack"])
+        .current_dir(rind.workspace())
+        .status();
+    assert!(made.unwrap().success());
+    for is_committed in [false, true] {
+        if is_committed {
+            commit(&source);
+        }
+        install(&rind, &source, &["--yes"]).exits(0);
+    }
+    install(&rind, &packed, &["--yes", "--change-source"]).exits(0);
+}
+
+#[test]
+fn the_top_of_a_source_is_chosen_as_the_list_calls_it() {
+    let rind = Rind::default();
+    let source = folder(
+        &rind,
+        "top",
+        &[("SKILL.md", REVIEW), ("skills/a/SKILL.md", REVIEW)],
+    );
+    for (word, name) in [(".", "top"), ("./skills/a/", "a")] {
+        install(&rind, &source, &["--yes", "--skill", word]).exits(0);
+        assert!(
+            skills(&rind).join(name).join("SKILL.md").is_file(),
+            "{word}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_committed_is_said_to_be_missing_there() {
+    let rind = Rind::default();
+    let source = folder(&rind, "repo", &[("README.md", "x")]);
+    commit(&source);
+    folder(&rind, "repo", &[("review/SKILL.md", REVIEW)]);
+    let head = git(&source, &["rev-parse", "HEAD"]);
+    let ran = install(&rind, &source, &["--yes"]).exits(2);
+    let told = format!("has no skill among what is committed at {}", &head[..12]);
+    assert!(ran.stderr.contains(&told), "{}", ran.stderr);
+    // Names of branches are git's.
+    git(&source, &["add", "--all"]);
+    git(&source, &["commit", "--quiet", "--message=y"]);
+    git(&source, &["branch", "fix#1/\u{fc}ber,(a)"]);
+    let rev = "--rev=fix#1/\u{fc}ber,(a)";
+    install(&rind, &source, &["--yes", rev]).exits(0);
+}
+
+#[test]
+fn a_repository_with_sha256_is_read_by_short_hashes_too() {
+    let rind = Rind::default();
+    let source = folder(&rind, "repo", &[("review/SKILL.md", REVIEW)]);
+    git(&source, &["init", "--quiet", "--object-format=sha256"]);
+    commit(&source);
+    let head = git(&source, &["rev-parse", "HEAD"]);
+    assert_eq!(head.len(), 64);
+    for rev in [&head, &head[..9], "HEAD"] {
+        install(&rind, &source, &["--yes", "--rev", rev]).exits(0);
+    }
+    let lock = fs::read_to_string(rind.home().join("config/skills.lock.toml")).unwrap();
+    assert!(lock.contains(&head), "{lock}");
+}
+
+#[test]
+fn the_signature_of_a_link_lies_beside_it_or_beside_the_file() {
+    let rind = Rind::default();
+    let ours = key();
+    trust(&rind, &[("ours", &ours)]);
+    fs::create_dir(rind.workspace().join("store")).unwrap();
+    let file = archive(&rind, "store/x.tar.gz", &[("review/SKILL.md", REVIEW)]);
+    let link = rind.workspace().join("link.tar.gz");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    sign(&ours, &link);
+    assert!(!file.with_file_name("x.tar.gz.minisig").exists());
+    install(&rind, &link, &["--yes"]).exits(0);
+    fs::rename(
+        link.with_file_name("link.tar.gz.minisig"),
+        file.with_file_name("x.tar.gz.minisig"),
+    )
+    .unwrap();
+    install(&rind, &link, &["--yes"]).exits(0);
+}
+
+#[test]
+fn a_read_only_folder_of_skills_stays_read_only() {
+    let rind = Rind::default();
+    let all = skills(&rind);
+    fs::create_dir_all(&all).unwrap();
+    fs::set_permissions(&all, PermissionsExt::from_mode(0o555)).unwrap();
+    // A superuser can still write.
+    install(&rind, &review(&rind), &["--yes"]);
+    let mode = fs::metadata(&all).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o500);
+    fs::set_permissions(&all, PermissionsExt::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn a_command_that_waits_for_another_says_so_and_a_question_leaves_no_temporary_files() {
+    let rind = Rind::default();
+    let source = folder(&rind, "repo", &[("review/SKILL.md", REVIEW)]);
+    commit(&source);
+    let temporary = rind.workspace().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let first = format!(
+        "stty cols 200 rows 50; export TMPDIR={}",
+        temporary.display()
+    );
+    let waits = rind.home().join("waiting");
+    let look = || {
+        let left: Vec<_> = fs::read_dir(&temporary).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+        let mut other = rind.command(&["skill", "remove", "review"]);
+        let err = fs::File::create(&waits).unwrap();
+        let mut child = other.stderr(err).spawn().unwrap();
+        while !fs::read_to_string(&waits).unwrap().contains("waiting for") {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(child.try_wait().unwrap().is_none(), "it did not wait");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    };
+    let args = ["skill", "install", source.to_str().unwrap()];
+    let step = rind_tests::cli::Step {
+        once: "[n]o",
+        meanwhile: Box::new(look),
+        typed: "y\n",
+    };
+    let Some(screen) = rind.at_terminal_with(&args, &first, vec![step]) else {
+        return;
+    };
+    assert!(screen.contains("installed in [RIND_HOME]"), "{screen}");
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn archives_that_are_torn_too_large_or_something_else_are_refused() {
         };
         add("review/SKILL.md", REVIEW.as_bytes());
         let bytes = vec![0; n_bytes];
-        (0..entries).for_each(|n| add(&format!("review/{n}"), &bytes));
+        (0..entries).for_each(|n| add(&format!("review/assets/{n}"), &bytes));
         tar.into_inner().unwrap().finish().unwrap();
     };
     tar(100_000, 0);
@@ -180,6 +180,128 @@ fn archives_that_are_torn_too_large_or_something_else_are_refused() {
     refused(&rind, &path, "it has more than 256 MiB");
     tar(1, 33 << 20);
     refused(&rind, &path, "it has more than 32 MiB");
+}
+
+#[test]
+fn archives_without_an_end_or_with_more_behind_it_are_refused() {
+    let rind = Rind::default();
+    let plain = |files: &[(&str, &str)], is_ended: bool| {
+        let mut tar = tar::Builder::new(Vec::new());
+        for (name, text) in files {
+            let mut header = Header::new_gnu();
+            header.set_size(text.len() as u64);
+            header.set_mode(0o644);
+            tar.append_data(&mut header, name, text.as_bytes()).unwrap();
+        }
+        let mut bytes = tar.into_inner().unwrap();
+        bytes.truncate(bytes.len() - if is_ended { 0 } else { 1024 });
+        bytes
+    };
+    let packed = |bytes: &[u8]| {
+        let mut file = GzEncoder::new(Vec::new(), Compression::fast());
+        file.write_all(bytes).unwrap();
+        file.finish().unwrap()
+    };
+    let mut side = ("review/SKILL.json", r#"{"tools": {"deny": ["bash"]}}"#);
+    let zeros = "\0".repeat(512);
+    let text = ("review/SKILL.md", REVIEW);
+    let path = rind.workspace().join("review.tar");
+    let torn = "the blocks that end it are missing";
+    for last in [side, ("review/SKILL.json", &zeros)] {
+        side = last;
+        let cut = plain(&[text, side], false);
+        for bytes in [&cut, &plain(&[text], false)] {
+            for bytes in [bytes.clone(), packed(bytes)] {
+                fs::write(&path, bytes).unwrap();
+                refused(&rind, &path, torn);
+            }
+        }
+    }
+    // Another member of the compression is read as one, as `tar` reads it.
+    let members = [
+        packed(&plain(&[text], false)),
+        packed(&plain(&[side], false)),
+    ]
+    .concat();
+    fs::write(&path, members).unwrap();
+    refused(&rind, &path, torn);
+    let behind = "something stands behind its end";
+    let other = plain(&[side], true);
+    for bytes in [
+        [plain(&[text], true), other.clone()].concat(),
+        [plain(&[text], true), vec![0; 99_999], b"x".to_vec()].concat(),
+    ] {
+        for bytes in [bytes.clone(), packed(&bytes)] {
+            fs::write(&path, bytes).unwrap();
+            refused(&rind, &path, behind);
+        }
+    }
+    let members = [packed(&plain(&[text], true)), packed(&other)].concat();
+    fs::write(&path, members).unwrap();
+    refused(&rind, &path, behind);
+    fs::write(
+        &path,
+        [packed(&plain(&[text], true)), b"text".to_vec()].concat(),
+    )
+    .unwrap();
+    refused(&rind, &path, "it is torn");
+    // Both of two members, which make one archive.
+    let members = [
+        packed(&plain(&[text], false)),
+        packed(&plain(&[("review/a", "a")], true)),
+        packed(&[0; 4096]),
+    ];
+    fs::write(&path, members.concat()).unwrap();
+    install(&rind, &path, &["--yes"]).exits(0);
+    assert!(skills(&rind).join("review/a").is_file());
+}
+
+#[test]
+fn archives_with_settings_that_programs_read_in_different_ways_are_refused() {
+    let rind = Rind::default();
+    let path = rind.workspace().join("review.tar");
+    let make = |kind: EntryType, key: &str| {
+        let mut tar = tar::Builder::new(Vec::new());
+        let record = |key: &str, value: &str| {
+            let rest = format!(" {key}={value}\n");
+            format!("{}{rest}", rest.len() + 2)
+        };
+        let settings = record(key, "review/other");
+        let mut header = Header::new_ustar();
+        header.set_entry_type(kind);
+        header.set_size(settings.len() as u64);
+        header.set_cksum();
+        tar.append(&header, settings.as_bytes()).unwrap();
+        let mut header = Header::new_ustar();
+        header.set_size(REVIEW.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, "review/SKILL.md", REVIEW.as_bytes())
+            .unwrap();
+        fs::write(&path, tar.into_inner().unwrap()).unwrap();
+    };
+    for key in ["path", "size", "linkpath", "GNU.sparse.name"] {
+        make(EntryType::XGlobalHeader, key);
+        refused(&rind, &path, "for all of its entries");
+    }
+    for key in ["GNU.sparse.name", "GNU.sparse.map"] {
+        make(EntryType::XHeader, key);
+        refused(&rind, &path, "has holes (GNU.sparse)");
+    }
+    make(EntryType::XGlobalHeader, "comment");
+    install(&rind, &path, &["--yes"]).exits(0);
+    // As GNU tar makes one.
+    let source = folder(&rind, "sparse", &[("SKILL.md", REVIEW)]);
+    let holes = fs::File::create(source.join("holes")).unwrap();
+    holes.set_len(1 << 20).unwrap();
+    let made = Command::new("tar")
+        .args(["--sparse", "--format=posix", "-cf"])
+        .args([path.to_str().unwrap(), "sparse"])
+        .current_dir(rind.workspace())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    rind.run(&["skill", "remove", "review"]).exits(0);
+    refused(&rind, &path, "has holes (GNU.sparse)");
 }
 
 #[test]
@@ -213,10 +335,11 @@ fn folders_with_links_devices_and_too_much_are_refused() {
     }
     refused(&rind, &source, "it has more than 2000 files");
     fs::remove_dir_all(source.join("references")).unwrap();
-    let large = fs::File::create(source.join("large")).unwrap();
+    fs::create_dir(source.join("assets")).unwrap();
+    let large = fs::File::create(source.join("assets/large")).unwrap();
     large.set_len(1 << 40).unwrap();
     refused(&rind, &source, "it has more than 32 MiB");
-    fs::remove_file(source.join("large")).unwrap();
+    fs::remove_file(source.join("assets/large")).unwrap();
     fs::remove_file(source.join("SKILL.md")).unwrap();
     symlink("/etc/passwd", source.join("SKILL.md")).unwrap();
     let ran = install(&rind, &source, &["--yes"]).exits(2);
@@ -259,13 +382,14 @@ fn what_does_not_parse_is_not_installed() {
 /// Appends to a repository's settings and makes every hook, so that each would leave a file if it ran.
 fn booby_trap(repository: &Path, mark: &Path) {
     let run = format!("touch {}", mark.display());
+    // `ext::` splits at blanks and knows no quotes; `% ` is a blank within a word, which is not wanted here.
+    let url = format!("ext::touch {}", mark.display());
     let config = format!(
         "\n[core]\n\tfsmonitor = {run}\n\thooksPath = {hooks}\n\tsshCommand = {run}\n\tpager = {run}\n\talternateRefsCommand = \
          {run}\n\tgitProxy = {run}\n\tattributesFile = {attributes}\n[filter \"x\"]\n\tsmudge = {run}\n\tclean = {run}\n\tprocess = \
          {run}\n\trequired = true\n[diff \"x\"]\n\ttextconv = {run}\n\tcommand = {run}\n[alias]\n\tls-tree = !{run}\n\tcat-file = \
-         !{run}\n\trev-parse = !{run}\n[extensions]\n\tpartialClone = evil\n[remote \"evil\"]\n\turl = ext::sh -c \
-         \"{run}\"\n\tpromisor = true\n\tuploadpack = {run}\n[protocol \"ext\"]\n\tallow = always\n[include]\n\tpath = \
-         /dev/tty\n",
+         !{run}\n\trev-parse = !{run}\n[extensions]\n\tpartialClone = evil\n[remote \"evil\"]\n\turl = {url}\n\tpromisor = true\n\tuploadpack = {run}\n[protocol \"ext\"]\n\tallow = always\n[include]\n\tpath = \
+         /dev/null\n",
         hooks = repository.join(".git/hooks").display(),
         attributes = repository.join(".gitattributes").display(),
     );
@@ -297,7 +421,7 @@ fn nothing_that_a_repository_names_is_run() {
         "repo",
         &[
             ("skills/review/SKILL.md", REVIEW),
-            ("skills/review/a.txt", "$Id$\r\n"),
+            ("skills/review/assets/a.txt", "$Id$\r\n"),
             (".gitattributes", "* filter=x diff=x export-subst text\n"),
         ],
     );
@@ -317,7 +441,7 @@ fn nothing_that_a_repository_names_is_run() {
     install(&rind, &source, &["--yes"]).exits(0);
     assert!(!mark.exists());
     assert!(
-        fs::read_to_string(skills(&rind).join("review/a.txt"))
+        fs::read_to_string(skills(&rind).join("review/assets/a.txt"))
             .unwrap()
             .starts_with("$Id$")
     );
@@ -328,8 +452,67 @@ fn nothing_that_a_repository_names_is_run() {
         .join(&object[..2])
         .join(&object[2..]);
     fs::remove_file(missing).unwrap();
+    // The trap is one: git itself, in the repository, goes there.
+    let tried = Command::new("git")
+        .args(["-c", "core.fsmonitor=false", "cat-file", "blob", &object])
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .current_dir(&source)
+        .output()
+        .unwrap();
+    assert!(!tried.status.success() && mark.exists());
+    fs::remove_file(&mark).unwrap();
     refused(&rind, &source, "objects of the commit are missing");
     assert!(!mark.exists());
+}
+
+/// Puts the content of another object in the place of one.
+fn overwrite(repository: &Path, object: &str, other: &str) -> impl FnOnce() {
+    let path = |name: &str| {
+        let objects = repository.join(".git/objects");
+        objects.join(&name[..2]).join(&name[2..])
+    };
+    let (to, before) = (path(object), fs::read(path(object)).unwrap());
+    let put = |to: &Path, bytes: &[u8]| {
+        fs::remove_file(to).unwrap();
+        fs::write(to, bytes).unwrap();
+    };
+    put(&to, &fs::read(path(other)).unwrap());
+    move || put(&to, &before)
+}
+
+#[test]
+fn objects_of_a_repository_that_are_not_what_their_names_say_are_refused() {
+    for format in ["sha1", "sha256"] {
+        let rind = Rind::default();
+        let source = folder(&rind, "repo", &[("skills/review/SKILL.md", REVIEW)]);
+        let object_format = format!("--object-format={format}");
+        git(&source, &["init", "--quiet", &object_format]);
+        commit(&source);
+        let names = ["HEAD", "HEAD^{tree}", "HEAD:skills", "HEAD:skills/review"];
+        let file = "HEAD:skills/review/SKILL.md";
+        let name = |rev: &str| git(&source, &["rev-parse", rev]);
+        let honest: Vec<String> = names.iter().chain([&file]).map(|rev| name(rev)).collect();
+        let loose = REVIEW.replace("deny: [write_file]", "deny: []");
+        fs::write(source.join("skills/review/SKILL.md"), loose).unwrap();
+        git(&source, &["commit", "--quiet", "--all", "--message=y"]);
+        let other: Vec<String> = names.iter().chain([&file]).map(|rev| name(rev)).collect();
+        for (kind, (object, other)) in ["commit", "tree", "tree", "tree", "blob"]
+            .into_iter()
+            .zip(honest.iter().zip(&other))
+        {
+            let undo = overwrite(&source, object, other);
+            let ran = install(&rind, &source, &["--yes", "--rev", &honest[0]]).exits(1);
+            let told = format!("the {kind} {object} has other content than its name says");
+            assert!(
+                ran.stderr.contains(&told)
+                    || (kind == "commit" && ran.stderr.contains("has no commit")),
+                "{told}: {}",
+                ran.stderr
+            );
+            undo();
+        }
+        install(&rind, &source, &["--yes", "--rev", &honest[0]]).exits(0);
+    }
 }
 
 /// Runs git with an input.
@@ -387,10 +570,10 @@ fn repositories_with_links_submodules_paths_that_lead_out_and_too_much_are_refus
         let inner = tree(&source, &entries);
         commit_of(&tree(&source, &[("40000", "review", &inner)]));
     };
-    in_skill(("120000", "passwd", &link));
-    refused(&rind, &source, "`review/passwd` is a link");
-    in_skill(("160000", "sub", &head));
-    refused(&rind, &source, "`review/sub` is a submodule");
+    in_skill(("120000", "license-passwd", &link));
+    refused(&rind, &source, "`review/license-passwd` is a link");
+    in_skill(("160000", "license-sub", &head));
+    refused(&rind, &source, "`review/license-sub` is a submodule");
     in_skill(("100644", "..", &text));
     refused(&rind, &source, "it has `..` in it");
     let inner = tree(&source, &[skill]);
@@ -423,7 +606,7 @@ fn repositories_with_links_submodules_paths_that_lead_out_and_too_much_are_refus
     refused(&rind, &source, "is too large");
     let large = vec![b'x'; 33 << 20];
     let large = fed(&source, &["hash-object", "-w", "--stdin"], &large);
-    in_skill(("100644", "large", &large));
+    in_skill(("100644", "license-large", &large));
     refused(&rind, &source, "it has more than 32 MiB");
 }
 

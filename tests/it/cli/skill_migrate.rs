@@ -198,7 +198,7 @@ fn a_file_with_faults_that_nobody_but_its_author_can_correct_stays() {
         .unwrap();
     let ran = rind.run(&["skill", "migrate", "./pipe"]).exits(1);
     assert!(
-        ran.stderr.contains("is not a file that can be read"),
+        ran.stderr.contains("SKILL.json: this is no file"),
         "{}",
         ran.stderr
     );
@@ -234,4 +234,50 @@ fn line_ends_flow_mappings_and_flat_files_are_written_as_they_are_read() {
             expected
         );
     }
+}
+
+#[test]
+fn a_side_file_that_is_a_link_is_refused_as_it_is_for_a_session() {
+    let rind = Rind::default();
+    let text = "---\ndescription: d\n---\nx\n";
+    let source = folder(&rind, "linked", &[("SKILL.md", text)]);
+    rind.file("secret.json", "{\"metadata\": {\"key\": \"secret\"}}");
+    let link = source.join("SKILL.json");
+    std::os::unix::fs::symlink(rind.workspace().join("secret.json"), &link).unwrap();
+    for args in [&["--write"][..], &["--to", "open"], &["--out", "out.md"]] {
+        let ran = rind
+            .run(&[&["skill", "migrate", "./linked"], args].concat())
+            .exits(1);
+        assert!(
+            ran.stderr.contains("SKILL.json: the file cannot be read"),
+            "{}",
+            ran.stderr
+        );
+        assert!(!ran.stdout.contains("secret"), "{}", ran.stdout);
+    }
+    assert_eq!(fs::read_to_string(source.join("SKILL.md")).unwrap(), text);
+    assert!(link.is_symlink() && !rind.workspace().join("out.md").exists());
+}
+
+#[test]
+fn an_installed_skill_is_not_migrated_without_a_word() {
+    let rind = Rind::default();
+    let text = "---\ndescription: d\n---\nx\n";
+    let source = folder(&rind, "notes", &[("SKILL.md", text)]);
+    super::skill_install::install(&rind, &source, &["--yes"]).exits(0);
+    let place = super::skill_install::skills(&rind).join("notes");
+    let linked = rind.workspace().join("linked");
+    std::os::unix::fs::symlink(&place, &linked).unwrap();
+    for path in [&place, &place.join("SKILL.md"), &linked] {
+        let args = ["skill", "migrate", path.to_str().unwrap()];
+        rind.run(&args).exits(0);
+        let ran = rind.run(&[&args[..], &["--write"]].concat()).exits(1);
+        assert!(ran.stderr.contains("it was installed"), "{}", ran.stderr);
+        assert_eq!(fs::read_to_string(place.join("SKILL.md")).unwrap(), text);
+    }
+    let args = ["skill", "migrate", place.to_str().unwrap()];
+    rind.run(&[&args[..], &["--write", "--force"]].concat())
+        .exits(0);
+    let list = rind.run(&["skill", "list"]).exits(0).stdout;
+    assert!(list.contains("changed since"), "{list}");
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 
 use super::super::args::{ModelArgs, PluginArgs};
 use super::super::exit_code::Usage;
-use super::super::{alone, carried, grants, setup};
+use super::super::{alone, carried, grants, render, setup};
 use super::args::WiderArgs;
 use super::{credentials, wider};
 use crate::disk::lock_beside;
@@ -94,13 +94,16 @@ impl Installation {
         let paths = setup::paths(None)?;
         let config = setup::config(&paths, &ModelArgs::default(), None)?;
         let lock_path = paths.config.join(Locked::FILE_NAME);
-        let exclusive = lock_beside(&lock_path)
+        let waits = || render::note("waiting for another `rind plugin` command to end");
+        let exclusive = lock_beside(&lock_path, waits)
             .with_context(|| format!("cannot lock {}", lock_path.display()))?;
         let plugins = folder(&paths);
         place::clean_up(&plugins);
+        let mut lock = LockFile::<Locked>::read(&lock_path)?;
+        lock.settle(|name| place::digest(&plugins.join(name)));
         Ok(Self {
             config: config.section()?,
-            lock: LockFile::read(&lock_path)?,
+            lock,
             _exclusive: exclusive,
             paths,
             plugins,
@@ -256,28 +259,12 @@ impl Installation {
         new: Locked,
         change: &Change,
     ) -> anyhow::Result<()> {
-        let mut lock = self.lock.clone();
-        let key = new.key.clone().map(|key| (name.to_owned(), key));
-        lock.keys.extend(key);
-        lock.entries.insert(name.to_owned(), new);
         let _exchange = place::exchanging(&self.plugins)?;
-        let placed = match change {
-            Change::Unchanged => None,
-            _ => Some(staged.put(place)?),
+        let put = || match change {
+            Change::Unchanged => Ok(()),
+            _ => staged.put(place),
         };
-        if let Err(error) = lock.write(&self.lock_path) {
-            // Without its line in the lock file nobody could tell that it was installed.
-            let undone = placed.map_or(Ok(()), place::Placed::undo);
-            return Err(match undone {
-                Ok(()) => error,
-                Err(why) => error.context(format!(
-                    "{} is replaced already, and what was there before could not be put back ({why})",
-                    place.display()
-                )),
-            });
-        }
-        self.lock = lock;
-        Ok(())
+        self.lock.replace(&self.lock_path, (name, name), new, put)
     }
 
     /// Removes an installed plugin, with the operator's answers about it. Its data and the key of its name stay.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer, answer_line, note, one_line, prose, styled,
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer, answer_line, flat, note, one_line, prose, styled,
 };
 use crate::cli::skill::Checked;
 use crate::skill::{Catalogue, Diagnostic, Invocation, Origin, Severity, Skill, Skills};
@@ -124,12 +124,13 @@ pub(in super::super) fn who(skill: &Skill) -> &'static str {
 
 pub(in super::super) fn one(skill: &Skill) {
     answer_line(head(skill));
+    // Whole: who reads it decides by it.
     let row = |name: &str, value: String| {
         if !value.is_empty() {
             answer_line(format_args!(
                 "  {} {}",
                 styled(DIM, format_args!("{name}:")),
-                one_line(&value, 400)
+                flat(&value)
             ));
         }
     };
@@ -159,8 +160,9 @@ pub(in super::super) fn one(skill: &Skill) {
         );
     }
     row("not these tools", names(&skill.tools.deny));
-    let spares: Vec<String> = skill.spares.iter().map(ToString::to_string).collect();
-    row("asks to be spared questions about", spares.join(", "));
+    for spare in &skill.spares {
+        row("asks to be spared questions about", spare.to_string());
+    }
     let effects: Vec<String> = skill.side_effects.iter().map(ToString::to_string).collect();
     row("side effects", effects.join(", "));
     row(

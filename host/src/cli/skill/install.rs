@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use super::super::args::{ModelArgs, PluginArgs};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::{command, render, setup};
-use super::{Machine, found, preview};
+use super::{Machine, found, found_without_plugins, preview, shadowed_by};
 use crate::grant::Trust;
 use crate::grant::held;
 use crate::package::lock_file::Entry;
@@ -19,7 +19,8 @@ use crate::package::skill::{
     Bundle, Candidate, Change, Fetched, LockedSkill, SkillStore, bundle, candidates, fetch,
 };
 use crate::skill::{
-    self, Diagnostic, Root, Severity, Skill, SkillFile, Skills, Source, Surroundings, key,
+    self, Diagnostic, Root, SIDE_FILE, Severity, Skill, SkillFile, Skills, Source, Surroundings,
+    is_skipped, key,
 };
 
 #[derive(Debug, ClapArgs)]
@@ -32,6 +33,9 @@ pub(in super::super) struct SkillInstallArgs {
     /// Install every skill of the source
     #[arg(long)]
     all: bool,
+    /// Take all of the skill's folder, where files beside it look like those of a project
+    #[arg(long)]
+    whole: bool,
     /// Name to install it under, in place of its own
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     name: Option<String>,
@@ -55,8 +59,8 @@ pub(super) struct Ready {
     pub(super) bundle: Bundle,
     pub(super) skill: Skill,
     pub(super) findings: Vec<Diagnostic>,
-    /// File of another skill that it would be used in place of.
-    pub(super) shadows: Option<PathBuf>,
+    /// Files of other skills that it would be used in place of.
+    pub(super) shadows: Vec<PathBuf>,
     pub(super) locked: LockedSkill,
     pub(super) change: Change,
 }
@@ -66,14 +70,17 @@ pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus
     let config = setup::config(&paths, &ModelArgs::default(), None)?;
     let keys: InstallConfig = config.section()?;
     let fetched = fetch(&args.source, args.rev.as_deref()).await?;
-    let chosen = choose(candidates(&fetched.tree).await?, &args)?;
-    let mut store = SkillStore::open(&paths.config)?;
+    let chosen = choose(candidates(&fetched.tree).await?, &fetched, &args)?;
+    let mut store = SkillStore::open(&paths.config, preview::tell_waiting)?;
     let around = Around::new().await;
     let mut all = Vec::new();
     for candidate in &chosen {
         let ready = prepare(candidate, &fetched, &args, &store, &keys, &around).await;
         all.push(ready.with_context(|| format!("{} is not installed", candidate.name))?);
     }
+    let is_committed = fetched.commit.is_some();
+    // Whoever interrupts the question leaves no temporary files behind.
+    drop(fetched);
     let changes = all.iter().filter(|one| one.change != Change::Unchanged);
     if changes.count() > 0 {
         let screen = preview::screen(&all, &store.skills);
@@ -90,6 +97,7 @@ pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus
             );
         }
     }
+    store.look_again();
     for one in all {
         let kept = store.put(&one.name, &one.bundle.files, one.locked.clone(), one.change)?;
         render::skill_install::installed(
@@ -100,15 +108,25 @@ pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus
             kept.as_deref(),
         );
     }
-    if fetched.commit.is_some() {
+    if is_committed {
         render::note("what is committed was taken, not the files in the working tree");
     }
     Ok(ExitStatus::Done)
 }
 
 /// Chooses skills of the source; without a choice there must be one.
-fn choose(all: Vec<Candidate>, args: &SkillInstallArgs) -> anyhow::Result<Vec<Candidate>> {
+fn choose(
+    all: Vec<Candidate>,
+    fetched: &Fetched,
+    args: &SkillInstallArgs,
+) -> anyhow::Result<Vec<Candidate>> {
     let shown = args.source.display();
+    // What is not committed is there for everybody to see, and not for this.
+    let among = fetched.commit.iter().map(|commit| {
+        let short = commit.get(..12).unwrap_or(commit);
+        format!(" among what is committed at {short}")
+    });
+    let among: String = among.collect();
     let list = || {
         let lines = all.iter().map(|one| {
             format!(
@@ -120,7 +138,9 @@ fn choose(all: Vec<Candidate>, args: &SkillInstallArgs) -> anyhow::Result<Vec<Ca
         lines.collect::<String>()
     };
     if all.is_empty() {
-        bail_usage!("{shown} has no skill: there is no SKILL.md at its top, nor in a folder of it");
+        bail_usage!(
+            "{shown} has no skill{among}: there is no SKILL.md at its top, nor in a folder of it"
+        );
     }
     if args.skills.is_empty() && !args.all && all.len() > 1 {
         bail_usage!(
@@ -136,7 +156,7 @@ fn choose(all: Vec<Candidate>, args: &SkillInstallArgs) -> anyhow::Result<Vec<Ca
             [one] if chosen.contains(one) => {}
             [one] => chosen.push((*one).clone()),
             [] => bail_usage!(
-                "{shown} has no skill `{}`; it has:{}",
+                "{shown} has no skill `{}`{among}; it has:{}",
                 word.escape_debug(),
                 list()
             ),
@@ -195,7 +215,7 @@ impl Around {
             Ok((skills, surroundings)) => (skills, Some(surroundings)),
             Err(error) => {
                 render::warn(&format!("tools and plugins are not checked: {error:#}"));
-                (Skills::default(), None)
+                (found_without_plugins().await, None)
             }
         };
         Self {
@@ -225,8 +245,11 @@ async fn prepare(
     if reserved.any(|word| key(word) == key(&name)) {
         bail!("`{name}` is a command of rind; choose another name with --name");
     }
-    let bundle = bundle(&fetched.tree, candidate).await?;
-    let pinned = store.lock.keys.get(&name).map(String::as_str);
+    ensure!(
+        !is_skipped(&name),
+        "no session looks into a folder `{name}`; choose another name with --name"
+    );
+    let bundle = bundle(&fetched.tree, candidate, args.whole).await?;
     let subject = Subject {
         kind: "skill",
         name: &name,
@@ -236,7 +259,7 @@ async fn prepare(
         how_to_pack: "make an archive of it, `tar -czf NAME.tar.gz NAME`, and sign that with `minisign -S -m NAME.tar.gz`".to_owned(),
         signature: &|| fetched.signature(),
     };
-    let signer = signature::check(keys, pinned, &subject)?;
+    let signer = signature::check(keys, store.pinned(&name), &subject)?;
     let within = Some(candidate.at.join("/")).filter(|within| !within.is_empty());
     let locked = LockedSkill {
         source: fetched.source.clone(),
@@ -252,13 +275,8 @@ async fn prepare(
         Trust::User
     };
     let (skill, findings) = checked(&name, &bundle, trust, &store.skills, around)?;
-    let others = around
-        .skills
-        .iter()
-        .filter(|other| key(&other.id) == key(&name));
-    let mut others = others.filter(|other| other.source != Source::User);
     Ok(Ready {
-        shadows: others.next().map(|other| other.file.clone()),
+        shadows: shadowed_by(&around.skills, &name),
         name,
         bundle,
         skill,
@@ -288,7 +306,7 @@ fn checked(
         source: &Source::User,
         trust,
         bytes: file(&bundle.file).unwrap_or_default(),
-        side: file("SKILL.json"),
+        side: file(SIDE_FILE),
     };
     let skill = read.parse().map_err(|unusable| {
         let why: Vec<String> = unusable

@@ -1,20 +1,19 @@
 //! `rind skill migrate`: writes a skill as `corteza.skill/v1`, or in the open format, and shows what changes.
 
+use std::borrow::Cow;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use clap::{Args as ClapArgs, ValueEnum};
 
+use super::super::args::ModelArgs;
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::render;
-use super::of_path;
+use super::super::{render, setup};
+use super::{installed, of_path};
 use crate::grant::Trust;
-use crate::skill::{FILE, FORMAT, MAX_FILE_BYTES, SkillFile, Source, to_open, to_v1};
-
-/// Name of the file beside `SKILL.md` in the form without a version.
-const SIDE_FILE: &str = "SKILL.json";
+use crate::skill::{FILE, FOLDER, FORMAT, SIDE_FILE, SkillFile, Source, content, to_open, to_v1};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
@@ -37,7 +36,7 @@ pub(in super::super) struct SkillMigrateArgs {
     /// Write to this file in place of the skill's own
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Replace the file even where restrictions are lost
+    /// Replace the file even where restrictions are lost, or the skill was installed
     #[arg(long, requires = "write")]
     force: bool,
 }
@@ -57,10 +56,14 @@ pub(super) fn migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
             n => bail_usage!("{shown} has {n} skills; name the folder or file of one"),
         }
     };
-    let original = read(file)?;
+    let original = read(file, true)?;
+    let original = original.with_context(|| format!("there is no file {}", file.display()))?;
     let side_path = file.with_file_name(SIDE_FILE);
-    let has_side = !is_flat && side_path.symlink_metadata().is_ok();
-    let side = has_side.then(|| read(&side_path)).transpose()?;
+    let side = match is_flat {
+        true => None,
+        // As it is read everywhere: what a link leads to is not the skill's.
+        false => read(&side_path, false)?,
+    };
     let dir = file.parent().unwrap_or(Path::new("."));
     let skill = SkillFile {
         folder,
@@ -117,9 +120,20 @@ pub(super) fn migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
         file.display(),
         restrictions.join("`, `")
     );
+    ensure!(
+        args.force || is_flat || !is_installed(file)?,
+        "{} is not replaced: it was installed, and would count as changed since; copy its folder, write another file with --out \
+         FILE, or add --force",
+        file.display()
+    );
     replace(file, &original, text.as_bytes())?;
-    if side.is_some() {
-        // Everything of it that counts is in the other file now.
+    if let Some(side) = &side {
+        // Everything of it that counts is in the other file now, unless somebody wrote it meanwhile.
+        ensure!(
+            read(&side_path, false)?.as_ref() == Some(side),
+            "{} was changed meanwhile and stays; run the command again",
+            side_path.display()
+        );
         fs::remove_file(&side_path)
             .with_context(|| format!("cannot remove {}", side_path.display()))?;
     }
@@ -127,18 +141,20 @@ pub(super) fn migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Reads a file of bounded size. A pipe would be waited for.
-fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
-    let shown = file.display();
-    let is_file = fs::metadata(file).is_ok_and(|found| found.is_file());
-    ensure!(is_file, "{shown} is not a file that can be read");
-    let mut bytes = Vec::new();
-    let opened = fs::File::open(file).with_context(|| format!("cannot read {shown}"))?;
-    let read = opened
-        .take(MAX_FILE_BYTES as u64 + 1)
-        .read_to_end(&mut bytes);
-    read.with_context(|| format!("cannot read {shown}"))?;
-    Ok(bytes)
+/// Reads a file as it is read for a session.
+fn read(file: &Path, follows: bool) -> anyhow::Result<Option<Vec<u8>>> {
+    let read = content(file, follows, None).map_err(|why| anyhow!("{}: {why}", file.display()));
+    Ok(read?.map(Cow::into_owned))
+}
+
+/// Whether the file is one of a skill that was installed.
+fn is_installed(file: &Path) -> anyhow::Result<bool> {
+    let paths = setup::paths(None)?;
+    let config = setup::config(&paths, &ModelArgs::default(), None)?;
+    let real = |path: &Path| path.canonicalize().ok();
+    let own = file.parent().and_then(real);
+    let all = installed(&paths, &config, &paths.config.join(FOLDER));
+    Ok(own.is_some() && all.iter().any(|one| real(&one.folder) == own))
 }
 
 fn is_bundle(file: &Path) -> bool {

@@ -23,7 +23,7 @@ use crate::config::Config;
 use crate::grant::held::HeldFolder;
 use crate::package::lock_file::Entry;
 use crate::package::signature::InstallConfig;
-use crate::package::skill::{LockedSkill, verify};
+use crate::package::skill::{LockedSkill, unverified, verify};
 use crate::paths::Paths;
 use crate::plugin::load::PluginSet;
 use crate::skill::{
@@ -101,7 +101,7 @@ pub(super) async fn skill(command: SkillCommand) -> anyhow::Result<ExitStatus> {
         SkillCommand::List(args) => list(args).await,
         SkillCommand::Show(args) => show(args).await,
         SkillCommand::Check(args) => check(args).await,
-        SkillCommand::New(args) => new::new(&args),
+        SkillCommand::New(args) => new::new(&args).await,
         SkillCommand::Install(args) => install::install(args).await,
         SkillCommand::Remove(args) => remove::remove(args).await,
         SkillCommand::Migrate(args) => migrate::migrate(&args),
@@ -136,7 +136,8 @@ pub(super) fn roots(
     roots
 }
 
-/// Returns what was installed into the user's folder. Without a lock file that can be read, everything there is the user's own.
+/// Returns what was installed into the user's folder. Without a lock file that can be read, everything there counts as installed
+/// and changed since: nobody knows what is the user's own.
 fn installed(paths: &Paths, config: &Config, skills: &Path) -> Vec<Installed> {
     // Not what the project sets: it must not say whom to trust.
     let written = config.without(&paths.project_config());
@@ -144,8 +145,10 @@ fn installed(paths: &Paths, config: &Config, skills: &Path) -> Vec<Installed> {
     let keys = written.section().map_err(anyhow::Error::from);
     let installed = keys.and_then(|keys| verify(skills, &lock_path, &keys));
     installed.unwrap_or_else(|error| {
-        render::warn(&format!("installed skills count as your own: {error:#}"));
-        Vec::new()
+        render::warn(&format!(
+            "nobody can tell which skills were installed, so that all count as installed and changed since: {error:#}"
+        ));
+        unverified(skills)
     })
 }
 
@@ -154,10 +157,39 @@ async fn found(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
     let (options, config) = plugin::options(args).await?;
     let plugins = plugin::load_with(&options).await?;
     setup::check_plugins(args, &config, &plugins)?;
-    let paths = setup::paths(None)?;
-    let roots = roots(&paths, &config, &plugins, options.held.as_ref());
-    let skills = skill::discover(&roots, &command::reserved(), &Machine::new());
+    let skills = found_with(&config, &plugins, options.held.as_ref())?;
     Ok((skills, plugins))
+}
+
+/// Finds the skills of a session in this folder but those of plugins, which may be broken; those of the user, if all else is.
+async fn found_without_plugins() -> Skills {
+    let none = PluginSet::default();
+    let found = match plugin::options(&PluginArgs::default()).await {
+        Ok((options, config)) => found_with(&config, &none, options.held.as_ref()),
+        Err(_) => found_with(&Config::default(), &none, None),
+    };
+    found.unwrap_or_default()
+}
+
+fn found_with(
+    config: &Config,
+    plugins: &PluginSet,
+    held: Option<&Arc<HeldFolder>>,
+) -> anyhow::Result<Skills> {
+    let roots = roots(&setup::paths(None)?, config, plugins, held);
+    Ok(skill::discover(
+        &roots,
+        &command::reserved(),
+        &Machine::new(),
+    ))
+}
+
+/// Files of skills outside the user's folder that one of this name would be used in place of.
+fn shadowed_by(skills: &Skills, name: &str) -> Vec<PathBuf> {
+    let others = skills
+        .places()
+        .filter(|(id, _, source)| skill::key(id) == skill::key(name) && **source != Source::User);
+    others.map(|(_, file, _)| file.to_owned()).collect()
 }
 
 /// Reads the skill of a path.

@@ -8,7 +8,9 @@ use clap::Args as ClapArgs;
 
 use super::super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::super::{render, setup};
-use crate::skill::{FILE, FOLDER, FORMAT, parse_text};
+use super::{found_without_plugins, shadowed_by};
+use crate::package::skill::taken;
+use crate::skill::{FILE, FOLDER, FORMAT, is_plain_name, is_skipped, key, parse_text};
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SkillNewArgs {
@@ -19,11 +21,9 @@ pub(in super::super) struct SkillNewArgs {
     into: Option<PathBuf>,
 }
 
-pub(super) fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
     let name = &args.name;
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_name = !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain);
-    if !is_name || name.starts_with('-') || name.ends_with('-') || name.contains("--") {
+    if !is_plain_name(name) {
         bail_usage!(
             "`{}` cannot be a name: use a-z, 0-9 and single `-`",
             name.escape_debug()
@@ -32,13 +32,28 @@ pub(super) fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
     if super::command::reserved().contains(&name.as_str()) {
         bail_usage!("`{name}` is a command of rind; choose another name");
     }
-    let folder = match &args.into {
+    if is_skipped(name) {
+        bail_usage!("no session looks into a folder `{name}`; choose another name");
+    }
+    let skills = match &args.into {
         Some(folder) => folder.clone(),
         None => setup::paths(None)?.config.join(FOLDER),
     };
-    let folder = folder.join(name);
+    let folder = skills.join(name);
     if folder.symlink_metadata().is_ok() {
         bail_usage!("{} is there already; choose another name", folder.display());
+    }
+    let mut taken = taken(&skills).into_iter();
+    if let Some((_, other)) = taken.find(|(taken, _)| *taken == key(name)) {
+        bail_usage!("{} has the same name; choose another name", other.display());
+    }
+    if args.into.is_none() {
+        for file in shadowed_by(&found_without_plugins().await, name) {
+            let file = file.display();
+            render::warn(&format!(
+                "it is used in place of {file}, which has the same name"
+            ));
+        }
     }
     let text = format!(
         "---\nskill_format: {FORMAT}\nname: {name}\ndescription: Say what the skill does and when to use it, in one or two \

@@ -7,12 +7,12 @@ use super::super::render::{self, BAD, BOLD, DIM, WARN};
 use super::super::terminal::{self, Size};
 use super::install::Ready;
 use crate::package::skill::Change;
-use crate::skill::{Severity, ToolPattern};
+use crate::skill::{Context, Interaction, Requires, Severity, ToolPattern, is_skipped, key};
 
 /// Columns of a screen that is no terminal: a line of it is a line.
 const WIDE: usize = 100_000;
 
-/// Most names of one kind that are shown.
+/// Most files of one kind that are shown.
 const MAX_SHOWN: usize = 30;
 
 /// Endings of files that are programs.
@@ -57,6 +57,11 @@ pub(super) async fn accepts(screen: &Screen) -> bool {
     screen.ask(parse).await == Some(true)
 }
 
+/// Says that another command has to end first.
+pub(super) fn tell_waiting() {
+    render::note("waiting for another `rind skill` command to end");
+}
+
 /// Prints the screen where nobody is asked.
 pub(super) fn print(screen: &Screen) {
     let columns = terminal::columns(std::io::stderr()).unwrap_or(WIDE);
@@ -78,10 +83,35 @@ fn lines(one: &Ready) -> Vec<Line> {
             lines.push(Line::new("    ").own(name).own(": ").theirs(BOLD, &value));
         }
     };
+    // Nothing is left out of what it may do and of what steers the model.
     let patterns = |patterns: &[ToolPattern]| {
-        shown(patterns.iter().map(|one| one.text().to_owned()).collect())
+        let names: Vec<&str> = patterns.iter().map(ToolPattern::text).collect();
+        names.join(", ")
     };
+    row(
+        "when to use it",
+        skill.when_to_use.clone().unwrap_or_default(),
+    );
+    if key(&skill.label) != key(&one.name) {
+        row("also called", skill.label.clone());
+    }
     row("who may start it", render::skills::who(skill).to_owned());
+    if skill.context == Context::Fork {
+        row("runs", "in a subagent without the conversation".to_owned());
+    }
+    if skill.interaction == Interaction::Conversational {
+        row("stays", "until you end it".to_owned());
+    }
+    row("offered for files", skill.paths.join(", "));
+    let Requires {
+        bins,
+        any_bins,
+        env,
+    } = &skill.requires;
+    let one_of = any_bins.join(" or ");
+    let needs = [bins.join(", "), one_of, env.join(", ")].into_iter();
+    let needs: Vec<String> = needs.filter(|names| !names.is_empty()).collect();
+    row("needs", needs.join("; "));
     if let Some(allow) = &skill.tools.allow {
         row(
             "only these tools",
@@ -93,15 +123,12 @@ fn lines(one: &Ready) -> Vec<Line> {
         );
     }
     row("not these tools", patterns(&skill.tools.deny));
-    row(
-        "side effects",
-        shown(skill.side_effects.iter().map(ToString::to_string).collect()),
-    );
-    row(
-        "asks to be spared questions about",
-        shown(skill.spares.iter().map(ToString::to_string).collect()),
-    );
-    row("depends on plugins", shown(skill.library_depends.clone()));
+    let effects: Vec<String> = skill.side_effects.iter().map(ToString::to_string).collect();
+    row("side effects", effects.join(", "));
+    for spare in &skill.spares {
+        row("asks to be spared questions about", spare.to_string());
+    }
+    row("depends on plugins", skill.library_depends.join(", "));
     if skill.attach {
         row(
             "tools of those plugins",
@@ -126,14 +153,15 @@ fn lines(one: &Ready) -> Vec<Line> {
         1 => name.clone(),
         n => format!("{name} ({n} files)"),
     });
-    row("left out", shown(left_out.collect()));
-    row(
-        "takes the place of",
-        one.shadows
-            .iter()
-            .map(|file| file.display().to_string())
-            .collect(),
-    );
+    let mut left_out = shown(left_out.collect());
+    let mut names = bundle.left_out.keys();
+    if names.any(|name| !is_skipped(name.trim_end_matches('/'))) {
+        left_out += " (--whole takes all but hidden ones)";
+    }
+    row("left out", left_out);
+    for file in &one.shadows {
+        row("takes the place of", file.display().to_string());
+    }
     if one.change == Change::Forced {
         row(
             "moves to .kept",

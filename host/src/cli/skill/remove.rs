@@ -31,7 +31,8 @@ pub(super) async fn remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStatus> 
     if name.is_empty() || name.contains('/') || name.starts_with('.') {
         bail_usage!("`{shown}` is no name of a skill; `rind skill list` lists all");
     }
-    let mut store = SkillStore::open(&setup::paths(None)?.config)?;
+    let mut store = SkillStore::open(&setup::paths(None)?.config, preview::tell_waiting)?;
+    let name = &store.spelled(name);
     let place = store.place(name);
     match &place {
         Place::Free => bail_usage!(

@@ -1,16 +1,11 @@
-//! Installed skills at the start of a session: the lock file, the keys in the settings and the bytes on disk say together what
-//! each is trusted with, as they do for plugins.
+//! Installed skills at the start of a session: each is verified as plugins are.
 
-use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 
-use super::super::lock_file::LockFile;
-use super::super::place::exchange_lock;
+use super::super::installed::verify_all;
 use super::super::signature::InstallConfig;
 use super::store::LockedSkill;
 use crate::grant::Trust;
-use crate::grant::held::HeldFolder;
 use crate::skill::Installed;
 
 /// Verifies every skill that the lock file names, in the folder `skills`.
@@ -19,30 +14,28 @@ pub(crate) fn verify(
     lock_path: &Path,
     config: &InstallConfig,
 ) -> anyhow::Result<Vec<Installed>> {
-    // An installation changes the folder and the lock file one after the other. Where nothing was ever exchanged there is no lock.
-    let exchange = File::open(exchange_lock(skills)).ok();
-    if let Some(exchange) = &exchange {
-        let _ = exchange.lock_shared();
-    }
-    let lock = LockFile::<LockedSkill>::read(lock_path)?;
-    let installed = lock.entries.iter().map(|(name, locked)| {
-        let folder = skills.join(name);
-        let held = HeldFolder::read(&folder).ok();
-        let files = held
-            .filter(|held| held.digest() == locked.digest)
-            .map(Arc::new);
-        let is_trusted = |key: &String| config.keys.values().any(|own| own == key);
-        let trust = match locked.key.as_ref().is_some_and(is_trusted) {
-            true => Trust::Package,
-            false => Trust::User,
-        };
-        Installed {
-            is_gone: folder.symlink_metadata().is_err(),
-            folder,
-            from: locked.origin(),
-            trust,
-            files,
-        }
+    let all = verify_all::<LockedSkill>(skills, lock_path, config)?;
+    let installed = all.into_iter().map(|one| Installed {
+        from: one.locked.origin(),
+        folder: one.folder,
+        trust: one.trust,
+        files: one.files.ok(),
+        is_gone: one.is_gone,
     });
     Ok(installed.collect())
+}
+
+/// Returns every folder of `skills` as one that was installed and changed since: all that is certain where the lock file cannot be
+/// read. As the user's own they would have rights that installed ones never had.
+pub(crate) fn unverified(skills: &Path) -> Vec<Installed> {
+    let entries = std::fs::read_dir(skills).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    let installed = folders.map(|entry| Installed {
+        folder: entry.path(),
+        from: "an unknown source".to_owned(),
+        trust: Trust::User,
+        files: None,
+        is_gone: false,
+    });
+    installed.collect()
 }

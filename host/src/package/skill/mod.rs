@@ -9,7 +9,7 @@ mod pick;
 mod store;
 mod tree;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use rustix::fs::OFlags;
@@ -17,10 +17,10 @@ use rustix::fs::OFlags;
 use super::archive;
 use super::contents::{MAX_BYTES, open, read_open};
 use super::source::{Source, signature_beside};
-pub(crate) use installed::verify;
+pub(crate) use installed::{unverified, verify};
 pub(crate) use pick::{Bundle, Candidate, bundle, candidates};
-pub(crate) use store::{Change, LockedSkill, Place, SkillStore};
-use tree::Tree;
+pub(crate) use store::{Change, LockedSkill, Place, SkillStore, taken};
+use tree::{Tree, hides};
 
 /// First bytes of a zip file.
 const ZIP: &[u8] = b"PK\x03\x04";
@@ -34,13 +34,18 @@ pub(crate) struct Fetched {
     pub(crate) commit: Option<String>,
     /// Bytes of an archive.
     pub(crate) bytes: Option<Vec<u8>>,
+    /// Path that was typed, which may be a link.
+    typed: PathBuf,
 }
 
 impl Fetched {
-    /// Reads the signature of an archive, and says where it is.
+    /// Reads the signature of an archive, and says where it is: beside the path that was typed, or beside what that is a link to.
     pub(crate) fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
         match &self.source {
-            Source::Path(path) => signature_beside(path),
+            Source::Path(path) => match signature_beside(&self.typed)? {
+                (None, _) => signature_beside(path),
+                found => Ok(found),
+            },
             Source::Registry(_) => bail!("skills are not in registries"),
         }
     }
@@ -54,6 +59,7 @@ pub(crate) async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
     let Source::Path(path) = &source else {
         bail!("skills are not in registries: {source} may be a plugin, for `rind plugin install`");
     };
+    let typed = typed.to_owned();
     let shown = path.display();
     let found = path.metadata().with_context(|| {
         let hint = match typed.to_string_lossy().contains(":/") {
@@ -72,6 +78,7 @@ pub(crate) async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
                 commit: Some(commit),
                 bytes: None,
                 source,
+                typed,
             });
         }
         ensure!(
@@ -83,6 +90,7 @@ pub(crate) async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
             commit: None,
             bytes: None,
             source,
+            typed,
         });
     }
     ensure!(found.is_file(), "{shown} is neither a file nor a folder");
@@ -102,11 +110,13 @@ pub(crate) async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
             "{shown} is no source of skills: those are folders, git repositories, and `.tar.gz` and `.tar` archives"
         );
     }
-    let entries = archive::entries(&bytes).with_context(|| format!("cannot read {shown}"))?;
+    let entries =
+        archive::entries(&bytes, hides).with_context(|| format!("cannot read {shown}"))?;
     Ok(Fetched {
         tree: Tree::memory(entries, &name),
         commit: None,
         bytes: Some(bytes),
         source,
+        typed,
     })
 }

@@ -1,15 +1,15 @@
 //! Skills in a source, and the files that belong to each.
 //!
-//! A folder with a `SKILL.md` is a skill, and belongs to it whole. A project is none, even with a `SKILL.md` at its top: of that
-//! only the file, the folders that the format knows, and files that the text names are taken.
+//! A folder with a `SKILL.md` is a skill, and belongs to it whole where there is nothing in it but what skills have. A project is
+//! none, wherever its `SKILL.md` lies: of that only the file, the folders that the format knows, and what the text names are taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{bail, ensure};
 
 use super::super::contents::Files;
-use super::tree::{Listed, SKIPPED, Tree};
-use crate::skill::{FILE, MAX_FILE_BYTES, label};
+use super::tree::{Listed, Tree, hides};
+use crate::skill::{FILE, MAX_FILE_BYTES, SIDE_FILE, is_skipped, label};
 
 /// Most bytes of a skill. The largest seen has fonts of 6 MB.
 const MAX_BYTES: u64 = 32 << 20;
@@ -34,30 +34,8 @@ const FOLDERS: [&str; 7] = [
     "templates",
 ];
 
-/// Files and folders that a project has at its top and a skill has not.
-const MARKS: [&str; 18] = [
-    ".git",
-    ".github",
-    ".gitignore",
-    ".gitlab-ci.yml",
-    "CMakeLists.txt",
-    "Cargo.toml",
-    "DESCRIPTION",
-    "Dockerfile",
-    "Gemfile",
-    "Makefile",
-    "build.gradle",
-    "composer.json",
-    "go.mod",
-    "package.json",
-    "pom.xml",
-    "pyproject.toml",
-    "setup.py",
-    "src",
-];
-
-/// Name of the folder that skills are in.
-const SKILLS: &str = "skills";
+/// Folder with cases of a skill, or with the tests of a project.
+const TESTS: &str = "tests";
 
 /// A skill that a source has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +61,18 @@ pub(crate) struct Bundle {
 impl Candidate {
     /// Whether a word of the person means it: its name, or its folder in the source.
     pub(crate) fn is_meant_by(&self, word: &str) -> bool {
-        self.name == word || self.at.join("/") == word.trim_matches('/')
+        let folder = word.strip_prefix("./").unwrap_or(word);
+        self.name == word || self.place() == folder.trim_end_matches('/')
+    }
+
+    /// Whether something in its folder is what skills have there.
+    fn is_usual(&self, name: &str) -> bool {
+        name == self.file
+            || [SIDE_FILE, TESTS].contains(&name)
+            || FOLDERS.contains(&name)
+            || ["license", "readme"]
+                .iter()
+                .any(|kind| is_document(name, kind))
     }
 
     /// Folder in the source, for people.
@@ -105,7 +94,7 @@ pub(crate) async fn candidates(tree: &Tree) -> anyhow::Result<Vec<Candidate>> {
         if *kind != Listed::File
             || !file.eq_ignore_ascii_case(FILE)
             || folder.len() > MAX_DEPTH
-            || is_hidden(folder)
+            || hides(folder).is_some()
         {
             continue;
         }
@@ -153,16 +142,13 @@ pub(crate) async fn candidates(tree: &Tree) -> anyhow::Result<Vec<Candidate>> {
     Ok(candidates)
 }
 
-/// Whether a folder lies in a hidden one, or in one that holds no skills. `.claude/skills` and the like do.
-fn is_hidden(folder: &[String]) -> bool {
-    folder.iter().enumerate().any(|(at, name)| {
-        let holds_skills = folder.get(at + 1).is_some_and(|next| next == SKILLS);
-        SKIPPED.contains(&name.as_str()) || (name.starts_with('.') && !holds_skills)
-    })
-}
-
-/// Reads a skill. What does not belong to it is left out; a link in it, or anything else that is no file, is refused.
-pub(crate) async fn bundle(tree: &Tree, candidate: &Candidate) -> anyhow::Result<Bundle> {
+/// Reads a skill, and all of its folder where that is wanted. What does not belong to it is left out; a link in it, or anything
+/// else that is no file, is refused.
+pub(crate) async fn bundle(
+    tree: &Tree,
+    candidate: &Candidate,
+    is_whole: bool,
+) -> anyhow::Result<Bundle> {
     let within = |names: &Vec<String>| {
         names
             .strip_prefix(candidate.at.as_slice())
@@ -173,15 +159,12 @@ pub(crate) async fn bundle(tree: &Tree, candidate: &Candidate) -> anyhow::Result
         .iter()
         .filter_map(|(names, kind)| Some((within(names)?, (names, kind))))
         .collect();
-    let tops: BTreeSet<&str> = inner
-        .keys()
-        .filter_map(|names| Some(names.first()?.as_str()))
-        .collect();
-    let is_project = candidate.at.is_empty()
-        && (tree.is_repository() || MARKS.iter().any(|mark| tops.contains(mark)));
+    let mut tops = inner.keys().filter_map(|names| names.first());
+    let is_project = !is_whole && tops.any(|top| !is_skipped(top) && !candidate.is_usual(top));
     let cited = match is_project {
         true => {
-            let names = vec![candidate.file.clone()];
+            let names = candidate.at.iter().chain([&candidate.file]);
+            let names: Vec<String> = names.cloned().collect();
             let files = tree
                 .read(std::slice::from_ref(&names), MAX_FILE_BYTES as u64)
                 .await?;
@@ -194,24 +177,20 @@ pub(crate) async fn bundle(tree: &Tree, candidate: &Candidate) -> anyhow::Result
     };
     let belongs = |names: &[String]| {
         let first = names.first().map(String::as_str).unwrap_or_default();
-        let is_own = first == candidate.file
-            || first == "SKILL.json"
-            || first.to_ascii_lowercase().starts_with("license");
-        let is_hidden = names
-            .iter()
-            .any(|name| name.starts_with('.') || SKIPPED.contains(&name.as_str()));
-        !is_hidden
+        let is_own = first == candidate.file || first == SIDE_FILE || is_document(first, "license");
+        !names.iter().any(|name| is_skipped(name))
             && (!is_project
                 || (names.len() == 1 && is_own)
                 || (names.len() > 1 && FOLDERS.contains(&first))
-                || cited.contains(&names.join("/")))
+                || is_cited(names, &cited))
     };
     let mut wanted = Vec::new();
     let mut left_out = BTreeMap::new();
     for (inner, (names, kind)) in &inner {
         if !belongs(inner) {
             let first = inner.first().cloned().unwrap_or_default();
-            let shown = if inner.len() > 1 { first + "/" } else { first };
+            let is_folder = inner.len() > 1 || **kind == Listed::Hidden;
+            let shown = if is_folder { first + "/" } else { first };
             *left_out.entry(shown).or_default() += 1;
             continue;
         }
@@ -246,7 +225,7 @@ pub(crate) async fn bundle(tree: &Tree, candidate: &Candidate) -> anyhow::Result
     })
 }
 
-/// Words of a text that may be paths of files.
+/// Words of a text that may be paths, in lower case: of files, and with a `/` at the end of folders.
 fn cited(text: &str) -> BTreeSet<String> {
     let is_in_path = |c: char| c.is_alphanumeric() || "-_./+".contains(c);
     let words = text.split(|c: char| !is_in_path(c));
@@ -257,8 +236,22 @@ fn cited(text: &str) -> BTreeSet<String> {
     });
     paths
         .filter(|path| !path.is_empty())
-        .map(str::to_owned)
+        .map(str::to_lowercase)
         .collect()
+}
+
+/// Whether a text names a file, or a folder that it is in.
+fn is_cited(names: &[String], cited: &BTreeSet<String>) -> bool {
+    let path = names.join("/").to_lowercase();
+    let mut folders = path
+        .match_indices('/')
+        .filter_map(|(at, _)| path.get(..=at));
+    cited.contains(&path) || folders.any(|folder| cited.contains(folder))
+}
+
+/// Whether a name is that of a document of this kind, whatever its ending.
+fn is_document(name: &str, kind: &str) -> bool {
+    name.to_lowercase().starts_with(kind)
 }
 
 #[cfg(test)]
@@ -281,7 +274,7 @@ mod tests {
                     .iter()
                     .map(|path| (names(path), content(path)))
                     .collect(),
-                odd: BTreeMap::new(),
+                ..Entries::default()
             },
             "source.tar.gz",
         )
@@ -347,7 +340,7 @@ mod tests {
         ];
         let tree = tree(&paths, text);
         let candidate = candidates(&tree).await.unwrap().remove(0);
-        let bundle = bundle(&tree, &candidate).await.unwrap();
+        let bundle = bundle(&tree, &candidate, false).await.unwrap();
         let taken: Vec<String> = bundle.files.keys().map(|names| names.join("/")).collect();
         assert_eq!(
             taken,

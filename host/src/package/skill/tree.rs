@@ -14,6 +14,7 @@ use super::super::archive::{Entries, SET_ID};
 use super::super::contents::Files;
 use super::git::Objects;
 use crate::beneath::{self, Missing};
+use crate::skill::{self, is_skipped};
 
 /// Most files of a source that are listed.
 pub(super) const MAX_LISTED: usize = 50_000;
@@ -21,8 +22,8 @@ pub(super) const MAX_LISTED: usize = 50_000;
 /// Deepest level of folders that is listed.
 const MAX_DEPTH: usize = 16;
 
-/// Folders that are not looked into: none of them is ever part of a skill.
-pub(super) const SKIPPED: [&str; 4] = [".git", "node_modules", "target", "__pycache__"];
+/// Name of the folder that skills are in.
+const SKILLS: &str = skill::FOLDER;
 
 /// Entry of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,21 @@ pub(super) enum Listed {
     File,
     /// Entry that no skill is made of, with what it is.
     Odd(&'static str),
+    /// Folder that is not looked into, because nothing in it can be part of a skill.
+    Hidden,
+}
+
+/// Returns the number of names that lead to a folder of which nothing is ever part of a skill, of the folders that lead to an
+/// entry: one that no session looks into. `.claude/skills` and the like hold skills of their own.
+pub(super) fn hides(folders: &[String]) -> Option<usize> {
+    let mut folders = folders.iter().zip(1..).peekable();
+    while let Some((name, n_names)) = folders.next() {
+        let holds_skills = folders.peek().is_some_and(|(next, _)| *next == SKILLS);
+        if is_skipped(name) && !(name.starts_with('.') && holds_skills) {
+            return Some(n_names);
+        }
+    }
+    None
 }
 
 #[derive(Debug)]
@@ -68,8 +84,8 @@ impl Tree {
 
     /// Lists what was read from an archive of a folder, or of what is in one.
     pub(super) fn memory(entries: Entries, file: &str) -> Self {
-        let Entries { files, odd } = entries;
-        let all = || files.keys().chain(odd.keys());
+        let Entries { files, odd, hidden } = entries;
+        let all = || files.keys().chain(odd.keys()).chain(&hidden);
         let top = all().next().and_then(|names| names.first()).cloned();
         let is_in_top = |names: &Vec<String>| names.len() > 1 && names.first() == top.as_ref();
         let has_top = all().all(is_in_top);
@@ -82,14 +98,12 @@ impl Tree {
             .into_iter()
             .map(|(names, bytes)| (inner(names), bytes))
             .collect();
-        let mut listed: BTreeMap<_, _> = files
-            .keys()
-            .map(|names| (names.clone(), Listed::File))
-            .collect();
-        listed.extend(
-            odd.into_iter()
-                .map(|(names, what)| (inner(names), Listed::Odd(what))),
-        );
+        let plain = files.keys().map(|names| (names.clone(), Listed::File));
+        let odd = odd.into_iter();
+        let odd = odd.map(|(names, what)| (inner(names), Listed::Odd(what)));
+        let hidden = hidden.into_iter();
+        let hidden = hidden.map(|names| (inner(names), Listed::Hidden));
+        let listed = plain.chain(odd).chain(hidden).collect();
         Self {
             listed,
             content: Content::Memory(files),
@@ -108,11 +122,6 @@ impl Tree {
             content: Content::Git(objects),
             name,
         }
-    }
-
-    /// Whether it is a repository, where everything that is committed is a project's.
-    pub(super) fn is_repository(&self) -> bool {
-        matches!(self.content, Content::Git(_))
     }
 
     /// Whether it is a folder of this machine, whose name somebody chose.
@@ -189,12 +198,20 @@ fn list(
         // Of the entry itself: nothing is opened, and no link is followed.
         let found = entry.metadata();
         let found = found.with_context(|| format!("cannot read {}", path.display()))?;
-        if found.is_dir() && SKIPPED.contains(&name.as_str()) {
+        if above.last().is_some_and(|above| is_skipped(above)) && name != SKILLS {
             continue;
         }
         let is_text = entry.file_name().to_str().is_some();
         above.push(name);
+        let holds_skills = || {
+            let inner = path.join(SKILLS).symlink_metadata();
+            above.last().is_some_and(|name| name.starts_with('.'))
+                && inner.is_ok_and(|found| found.is_dir())
+        };
         let kind = match found.is_dir() {
+            true if above.last().is_some_and(|name| is_skipped(name)) && !holds_skills() => {
+                Listed::Hidden
+            }
             true if above.len() >= MAX_DEPTH => {
                 bail!("{} is deeper than {MAX_DEPTH} folders", path.display())
             }

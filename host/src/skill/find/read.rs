@@ -11,11 +11,8 @@ use rustix::fs::OFlags;
 use super::super::model::{Skill, Unusable};
 use super::super::origin::Installed;
 use super::super::parse::{MAX_FILE_BYTES, SkillFile};
-use super::Found;
+use super::{Found, SIDE_FILE};
 use crate::grant::held::HeldFolder;
-
-/// Name of the file beside it in the form without a version.
-const SIDE_FILE: &str = "SKILL.json";
 
 /// Number of files from which on several threads read them.
 const MANY: usize = 64;
@@ -93,8 +90,9 @@ impl Found<'_> {
     }
 }
 
-/// Content of a file; `None` when there is none. One that is there and cannot be read is a fault: it may restrict.
-fn content<'a>(
+/// Reads a file, of which it `follows` a link or refuses it; `None` when there is none. One that is there and cannot be read is a
+/// fault: it may restrict.
+pub(crate) fn content<'a>(
     path: &Path,
     follows: bool,
     held: Option<&'a HeldFolder>,

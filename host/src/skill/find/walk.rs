@@ -272,7 +272,8 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 }
 
-fn is_skipped(name: &str) -> bool {
+/// Whether folders of this name are not looked into.
+pub(crate) fn is_skipped(name: &str) -> bool {
     name.starts_with('.') || SKIPPED.contains(&name)
 }
 

@@ -1,0 +1,129 @@
+//! Objects of git: their names, which are digests of what is in them, and the entries of trees.
+
+use std::fmt::Write;
+
+use anyhow::{Context, ensure};
+use sha1_checked::Digest;
+use sha2::{Digest as _, Sha256};
+
+/// Kind of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Blob,
+    Commit,
+    Tree,
+}
+
+/// Entry of a tree.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TreeEntry {
+    /// Type and permissions, in octal digits.
+    pub(super) mode: String,
+    pub(super) name: Vec<u8>,
+    /// Name of the object.
+    pub(super) object: String,
+}
+
+impl Kind {
+    /// Git's word for it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Blob => "blob",
+            Self::Commit => "commit",
+            Self::Tree => "tree",
+        }
+    }
+}
+
+/// Returns the name that an object of this content has, in so many digits; `None` for one that was made to have the name of
+/// another.
+pub(super) fn name_of(kind: Kind, content: &[u8], n_digits: usize) -> Option<String> {
+    let head = format!("{} {}\0", kind.word(), content.len());
+    if n_digits == 64 {
+        let hasher = Sha256::new().chain_update(head).chain_update(content);
+        return Some(hex(&hasher.finalize()));
+    }
+    let mut hasher = sha1_checked::Sha1::new();
+    hasher.update(head.as_bytes());
+    hasher.update(content);
+    let outcome = hasher.try_finalize();
+    (!outcome.has_collision()).then(|| hex(outcome.hash()))
+}
+
+/// Reads the name of a commit's tree.
+pub(super) fn tree_of(commit: &[u8]) -> Option<String> {
+    let line = commit.split(|byte| *byte == b'\n').next()?;
+    let name = std::str::from_utf8(line).ok()?.strip_prefix("tree ")?;
+    Some(name.to_owned())
+}
+
+/// Reads the entries of a tree, in which objects have names of so many digits.
+pub(super) fn entries(mut tree: &[u8], n_digits: usize) -> anyhow::Result<Vec<TreeEntry>> {
+    const TORN: &str = "a tree of the commit cannot be read";
+    let mut entries = Vec::new();
+    while !tree.is_empty() {
+        let end = tree.iter().position(|byte| *byte == 0).context(TORN)?;
+        let (head, rest) = tree.split_at(end);
+        let (object, rest) = rest.split_at_checked(1 + n_digits / 2).context(TORN)?;
+        let blank = head.iter().position(|byte| *byte == b' ').context(TORN)?;
+        let (mode, name) = head.split_at(blank);
+        let name = name.get(1..).unwrap_or_default();
+        ensure!(!name.is_empty(), TORN);
+        entries.push(TreeEntry {
+            mode: String::from_utf8_lossy(mode).into_owned(),
+            name: name.to_vec(),
+            object: hex(object.get(1..).unwrap_or_default()),
+        });
+        tree = rest;
+    }
+    Ok(entries)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_have_the_names_that_git_gives_them() {
+        let table = [
+            (Kind::Blob, 40, "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"),
+            (Kind::Tree, 40, "4b825dc642cb6eb9a060e54bf8d69288fbee4904"),
+            (
+                Kind::Blob,
+                64,
+                "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
+            ),
+        ];
+        for (kind, n_digits, name) in table {
+            assert_eq!(name_of(kind, b"", n_digits).as_deref(), Some(name));
+        }
+    }
+
+    #[test]
+    fn entries_of_a_tree_are_whole_or_refused() {
+        let tree = [
+            b"40000 a b\0".as_slice(),
+            &[1; 20],
+            b"100644 c\0",
+            &[255; 20],
+        ]
+        .concat();
+        let read = entries(&tree, 40).unwrap();
+        assert_eq!(read.len(), 2);
+        assert_eq!(
+            (read[0].mode.as_str(), read[0].name.as_slice()),
+            ("40000", &b"a b"[..])
+        );
+        assert_eq!(read[1].object, "ff".repeat(20));
+        for torn in [&tree[..tree.len() - 1], &tree[..5], b"\0", b"1 \0"] {
+            entries(torn, 40).unwrap_err();
+        }
+    }
+}
