@@ -13,7 +13,7 @@ use writer::Writer;
 /// Longest text of a model that is looked at, in bytes.
 const MAX_MODEL_BYTES: usize = 64 << 10;
 
-/// What is read besides plain Markdown. What readers of skills take for a table must be one here too.
+/// Extensions of Markdown that are read: a table for readers of skills must be one here too.
 const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
 
 /// Kind of documentation.

@@ -16,7 +16,7 @@ pub(super) struct Impl {
     pub(super) gives: Gives,
 }
 
-/// What a type has from an `impl`.
+/// Gift of an `impl` to its type.
 pub(super) enum Gives {
     Methods(ImplOutline),
     /// A trait by the path to it, and how it is shown.

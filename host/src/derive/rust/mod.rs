@@ -97,7 +97,7 @@ struct ItemOutline {
     impls: Vec<ImplOutline>,
 }
 
-/// What a type has that a macro makes.
+/// Facts about a type that a macro makes.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct TypeOutline {
     implements: BTreeSet<String>,

@@ -4,6 +4,7 @@ mod hostile;
 mod package;
 mod place;
 mod plugin;
+mod sdk;
 mod summary;
 mod wit;
 

@@ -101,7 +101,11 @@ fn the_session_of_a_summary_is_never_the_last_one() {
     ];
     rind.run(&args).exits(0);
     let none = rind.run(&["run", "--resume", "last", "go on"]).exits(2);
-    assert!(none.stderr.contains("last"), "{}", none.stderr);
+    assert!(
+        none.stderr.contains("there is no session"),
+        "{}",
+        none.stderr
+    );
     rind.script("[[reply]]\ntext = \"One.\"\n\n[[reply]]\ntext = \"Two.\"\n");
     rind.run(&["run", "first question"]).exits(0);
     rind.run(&args).exits(0);

@@ -1,0 +1,165 @@
+//! The skill of the SDK of this repository.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use rind_tests::cli::Rind;
+
+use super::{derive, masked, repository};
+
+#[test]
+fn the_sdk_becomes_a_skill_of_its_modules() {
+    let rind = Rind::default();
+    let folder = derive(&rind, &repository("sdk/rust"));
+    let skill = fs::read_to_string(folder.join("SKILL.md")).unwrap();
+    assert_snapshot!(masked(&skill), @r#"
+    ---
+    skill_format: corteza.skill/v1
+    name: rind-sdk
+    description: "What a plugin for Rind is written with: typed hooks, tools and host functions. Use when writing or reading Rust code that uses the crate rind-sdk."
+    license: MIT OR Apache-2.0
+    generated_from:
+      package: rind-sdk
+      version: "0.1.0"
+      source_hash: [DIGEST]
+    metadata:
+      bundle_hash: [DIGEST]
+    ---
+
+    # Crate rind-sdk 0.1.0
+
+    The library for writing Rind plugins.
+
+    - In Rust it is called `rind_sdk`.
+    - It needs Rust 1.95 or later.
+
+    ## Example
+
+    ```rust
+    //! Greets people.
+    #[rind_sdk::plugin]
+    mod hello {
+        use rind_sdk::prelude::*;
+
+        /// Arguments of `greet`.
+        #[args]
+        struct Greet {
+            /// The person's name.
+            name: String,
+        }
+
+        /// Greets somebody by name.
+        #[tool(effect = "read")]
+        fn greet(args: Greet) -> String {
+            format!("Hello, {}!", args.name)
+        }
+
+        #[hook]
+        fn pre_tool(call: ProposedCall) -> CallOutcome {
+            CallOutcome::pass().log(Level::Info, format!("{} is about to run", call.call.name))
+        }
+    }
+    ```
+
+    ## Modules
+
+    Signatures and docs are in the file of each.
+
+    - [rind_sdk](references/crate.md): the root of the crate (`text_of`, `AsOutcome`, `AsValue`, `CommandOutcome`, `IntoAnswer`, `IntoOutcome`, `IntoPointOutcome`, `LoopOutcome`, `PointOutcome`, `PointVerdict`; from other crates: `schemars`, `serde`, `serde_json`; from `bindings::rind`: `plugin as imports`; from `bindings::rind::plugin`: `outcomes`, `payloads`, `types`; from `rind_sdk_macros`: `args`, `command`, `data`, `hook`, `implements`, `plugin`, `run_loop`, `tool`)
+    - [rind_sdk::agents](references/agents.md): Running subagents (`run`, `Task`)
+    - [rind_sdk::ask](references/ask.md): Asking the person at the terminal: yes or no, one of several options, a line of text (`confirm`, `choose`, `text`)
+    - [rind_sdk::blobs](references/blobs.md): Bytes of content that is not text: those in what the hook or tool was shown, or with the side effect `session` any of the session (`read`, `read_all`)
+    - [rind_sdk::caller](references/caller.md): Caller of the hook, tool, command or implementation that runs: session, turn and agent, and what the turn has used
+    - [rind_sdk::config](references/config.md): The operator's settings for this plugin, checked against the manifest's `[config]` with its defaults filled in (`all`, `get`)
+    - [rind_sdk::files](references/files.md): Files in the folders that the plugin was granted (`read`, `write`, `append`, `list`, `create_folder`, `remove`, `read_all`, `read_to_string`)
+    - [rind_sdk::handles](references/handles.md): Payloads that are read in parts: each method asks the host, and a hook pays for what it asks for (`Conversation`, `FinishedCall`, `Slice`, `WireRequest`, `WireResponse`)
+    - [rind_sdk::http](references/http.md): HTTP requests to the hosts that the plugin was granted (`send`, `Request`, `Response`)
+    - [rind_sdk::log](references/log.md): The host's log: what an operator sees of the plugin (`write`, `debug`, `info`, `warn`, `error`)
+    - [rind_sdk::model](references/model.md): Asking a model (`ask`, `Question`)
+    - [rind_sdk::outcomes](references/outcomes.md): Outcomes of hooks: one record for each set of rights (`CallOutcome`, `ContextOutcome`, `DeltaOutcome`)
+    - [rind_sdk::payloads](references/payloads.md): Payloads of hooks: one record for each kind of moment in a turn (`PromptPart`)
+    - [rind_sdk::points](references/points.md): Calling extension points that plugins define in `[points.NAME]`, for other plugins to implement (`call`, `call_json`)
+    - [rind_sdk::prelude](references/prelude.md): Items that a plugin usually needs: `use rind_sdk::prelude::*;` (38 names from elsewhere)
+    - [rind_sdk::session](references/session.md): The conversation so far (`messages`, `append`, `append_json`)
+    - [rind_sdk::state](references/state.md): Values that last as long as the session (`get`, `set`, `remove`, `keys`, `get_json`, `set_json`, `Cached`)
+    - [rind_sdk::status](references/status.md): A line of status of the plugin's own, shown beside its name (`set`)
+    - [rind_sdk::store](references/store.md): Values that last as long as the plugin is installed, across sessions (`get`, `set`, `remove`, `keys`, `get_json`, `set_json`)
+    - [rind_sdk::testing](references/testing.md): A host in memory for a plugin's own tests, which run natively with `cargo test` (`reset`, `set_config`, `set_conversation`, `put_blob`, `entries`, `logged`, `status`, `message`, `proposed_call`, `finished_call` and 17 more)
+    - [rind_sdk::tools](references/tools.md): Calling other tools (`call_parts`, `call`, `call_json`)
+    - [rind_sdk::types](references/types.md): Types that all interfaces use: messages, tool calls, usage, and errors (`Answer`, `Error`, `Message`, `Part`, `ToolCall`, `ToolResult`, `Usage`)
+
+    ## Examples in its source
+
+    In its folder `examples`:
+
+    - `everything.rs`: A plugin with one of everything that can be exported, and how a plugin tests itself natively.
+    - `everything_tests.rs`: Calls the plugin as the host would, on the host in memory.
+    - `points.rs`: One hook for each point, each with something that the point is good for.
+
+    ## More
+
+    - [references/readme.md](references/readme.md): the beginning of its README
+    "#);
+    let state = fs::read_to_string(folder.join("references/state.md")).unwrap();
+    let (_, part) = state.split_once("### `set`\n").unwrap();
+    let (part, _) = part.split_once("### `remove`").unwrap();
+    assert_snapshot!(part, @r#"
+    ```rust
+    pub fn set(key: &str, value: &str) -> Result<(), Error>;
+    ```
+
+    Sets a key. Keys have at most 256 bytes, values at most 16 MiB, all of a plugin's values in a session 64 MiB.
+
+    **Errors**
+
+    When one of these limits is passed.
+    "#);
+    // Types that a macro makes, with their methods and those that macros of the crate make.
+    let page = |name: &str| fs::read_to_string(folder.join("references").join(name)).unwrap();
+    for (name, expected) in [
+        ("outcomes.md", "### `CallOutcome`\n\n#### `pass`\n"),
+        (
+            "outcomes.md",
+            "pub fn with_note(mut self, note: impl Into<String>) -> Self;",
+        ),
+        ("outcomes.md", "record call-outcome {"),
+        (
+            "outcomes.md",
+            "        block(reason: impl Into<String>) => verdict: CallVerdict::Block(reason.into());",
+        ),
+        (
+            "outcomes.md",
+            "blocking!(InputOutcome, RequestOutcome, ReplyOutcome, OutputOutcome)",
+        ),
+        ("outcomes.md", "macro_rules! injecting {"),
+        ("payloads.md", "record proposed-call {"),
+        ("payloads.md", "### `PromptPart`\n\n#### `new`\n"),
+        (
+            "types.md",
+            "pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error>;",
+        ),
+        (
+            "types.md",
+            "pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error>;",
+        ),
+        ("types.md", "pub fn total(&self) -> u64;"),
+        (
+            "types.md",
+            "### `Error`\n\nImplements: `From<&str>`, `From<String>`.\n\n#### `other`\n",
+        ),
+        (
+            "crate.md",
+            "- From `bindings::rind::plugin`, which the macro `generate!` makes: `outcomes`, `payloads`, `types`",
+        ),
+        (
+            "testing.md",
+            "With `cfg(not(target_family = \"wasm\"))` only.\n",
+        ),
+        ("readme.md", "| "),
+    ] {
+        assert!(page(name).contains(expected), "{expected}\n{}", page(name));
+    }
+    let checked = rind.run(&["skill", "check", "./skills/rind-sdk"]).exits(0);
+    assert_eq!(checked.stdout.lines().count(), 1, "{}", checked.stdout);
+    assert!(checked.stdout.starts_with("✓ "), "{}", checked.stdout);
+}
