@@ -107,7 +107,7 @@ struct TypeOutline {
 /// Methods and constants of one `impl`.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct ImplOutline {
-    /// Its first line, where that says more than the name of the type.
+    /// First line, if that says more than the name of the type.
     header: Option<String>,
     conditions: Vec<String>,
     items: Vec<ItemOutline>,

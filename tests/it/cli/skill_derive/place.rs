@@ -1,4 +1,4 @@
-//! Where a bundle goes, and what it may take the place of.
+//! Places of bundles, and what they may take the place of.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Where the files of modules are.
+//! Files of modules: the places in which each may be.
 
 /// Folder in which the files of a module's modules are.
 #[derive(Clone)]

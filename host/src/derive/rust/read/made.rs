@@ -1,4 +1,4 @@
-//! What macros make: the pages for types that are not in the source, and for the macros themselves.
+//! Types and items that macros make: the pages for those that are not in the source, and for the macros themselves.
 
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@ use super::names::{Found, Names};
 use super::{Module, Rules, add_new};
 use crate::derive::rust::{ItemOutline, ModuleOutline, Reexports};
 
-/// Something that is described once.
+/// Module or item, which is described once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
     Module(usize),
