@@ -131,13 +131,13 @@ pub enum Origin {
     Agent,
 }
 
-/// Something of a skill that the host put into a message.
+/// Part of a skill that the host put into a message; each has the id of the skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkillPart {
-    /// Its description, because of a file that it is about; the id of the skill.
+    /// Description, because of a file that the skill is about.
     Description(String),
-    /// Its text, or a page of it; the id of the skill.
+    /// Text, or a page of it.
     Text(String),
 }
 

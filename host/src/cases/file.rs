@@ -34,6 +34,9 @@ pub struct CaseFile<C = Case> {
 
 /// A format of cases.
 pub trait CaseFormat: DeserializeOwned {
+    /// Whether the folder of the cases may be a link, so that plugins in several languages share theirs. Nothing is written there.
+    const MAY_BE_LINKED: bool;
+
     /// Name of the case.
     fn name(&self) -> &str;
     /// Whether it has a snapshot.
@@ -212,6 +215,8 @@ pub enum HookExpect {
 }
 
 impl CaseFormat for Case {
+    const MAY_BE_LINKED: bool = true;
+
     fn name(&self) -> &str {
         &self.name
     }
@@ -343,7 +348,7 @@ impl<C: CaseFormat> CaseFile<C> {
     #[must_use]
     pub fn each(folder: &Path) -> Vec<Result<Self, FileError>> {
         let fault = |path: PathBuf| move |source| FileError::Io { path, source };
-        let opened = TestFolder::open(folder).and_then(|tests| match tests {
+        let opened = TestFolder::open(folder, C::MAY_BE_LINKED).and_then(|tests| match tests {
             Some(tests) => Ok(Some((tests.names()?, tests))),
             None => Ok(None),
         });

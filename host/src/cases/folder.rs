@@ -28,11 +28,11 @@ pub(super) struct TestFolder {
 }
 
 impl TestFolder {
-    /// Opens the folder `tests` of a bundle; `None` when there is none.
+    /// Opens the folder `tests` of a bundle; `None` when there is none. `may_be_linked`: a link in its place is followed.
     ///
     /// # Errors
-    /// It cannot be opened, or is a link.
-    pub(super) fn open(bundle: &Path) -> io::Result<Option<Self>> {
+    /// It cannot be opened, or is a link that is not followed.
+    pub(super) fn open(bundle: &Path, may_be_linked: bool) -> io::Result<Option<Self>> {
         let named = match bundle.as_os_str().is_empty() {
             true => Path::new("."),
             false => bundle,
@@ -43,8 +43,16 @@ impl TestFolder {
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         };
-        let path = bundle.to_owned();
-        Self { path, dir }.folder(OsStr::new(TESTS), false)
+        let (path, name) = (bundle.to_owned(), OsStr::new(TESTS));
+        let bundle = Self { path, dir };
+        if may_be_linked && bundle.kind(name)? == Some(FileType::Symlink) {
+            let dir = openat(&bundle.dir, name, flags, Mode::empty())?;
+            return Ok(Some(Self {
+                path: bundle.path.join(name),
+                dir: Dir::from_std_file(dir.into()),
+            }));
+        }
+        bundle.folder(name, false)
     }
 
     /// Opens a folder in this one, which is made if `is_made` and it is not there.

@@ -111,6 +111,8 @@ pub struct SkillExpect {
 }
 
 impl CaseFormat for SkillCase {
+    const MAY_BE_LINKED: bool = false;
+
     fn name(&self) -> &str {
         &self.name
     }
