@@ -161,11 +161,16 @@ fn a_chat_has_the_commands_of_the_version_that_runs_and_says_how_to_go_on_in_a_c
         "plugin.toml",
         &about.replace("\"guard\"", "\"greeter\""),
     );
+    // A component that was never compiled on this machine: the tests share what is compiled.
+    let once = std::time::SystemTime::UNIX_EPOCH
+        .elapsed()
+        .unwrap()
+        .as_nanos();
     let source = |command: &str| {
         format!(
             "//! Greets.\n#[rind_sdk::plugin]\nmod greeter {{\n    use rind_sdk::prelude::*;\n\n    \
              /// Greets.\n    #[command]\n    fn {command}() -> String {{\n        \
-             \"this is {command}\".to_owned()\n    }}\n}}\n"
+             \"this is {command} {once}\".to_owned()\n    }}\n}}\n"
         )
     };
     put(&dir, "src/lib.rs", &source("greet"));

@@ -142,7 +142,6 @@ fn a_source_is_never_replaced_by_its_skill() {
         ("foo", "."),
         ("foo/Cargo.toml", "."),
         ("foo", "here"),
-        ("foo", "foo/skills"),
         ("foo", "nothing/../../work"),
         ("here/foo", "."),
         ("skills/foo/inner", "skills"),
@@ -167,6 +166,21 @@ fn a_source_is_never_replaced_by_its_skill() {
         }
         assert!(!rind.workspace().join(place).join("SKILL.md").exists());
     }
+}
+
+#[test]
+fn a_skill_that_lies_in_its_source_is_no_part_of_it() {
+    let rind = Rind::default();
+    crate_of(&rind, "small", &[("src/lib.rs", "pub fn a() {}\n")]);
+    let args = ["skill", "derive", "small", "--into", "small/skills"];
+    rind.run(&args).exits(0);
+    assert!(
+        rind.workspace()
+            .join("small/skills/small/SKILL.md")
+            .is_file()
+    );
+    let again = rind.run(&args).exits(0);
+    assert!(again.stderr.contains("nothing to do"), "{}", again.stderr);
 }
 
 #[test]

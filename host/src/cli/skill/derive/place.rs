@@ -12,16 +12,16 @@ use crate::grant::held::HeldFolder;
 use crate::package::place;
 use crate::skill::FILE;
 
-/// Refuses a place for a bundle that is the source, holds it or lies in it: what is there would be replaced.
+/// Refuses a place for a bundle that is the source or holds it, which would be replaced. A place in the source is one where an
+/// author ships the skill: nothing there is read as source.
 pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
     let own = source
         .canonicalize()
         .with_context(|| format!("look at {}", source.display()))?;
     let place = resolved(folder)?;
-    if place.starts_with(&own) || own.starts_with(&place) {
+    if own.starts_with(&place) {
         bail_usage!(
-            "{} and the source {} are one in the other, and a skill never takes the place of its source: choose another folder with \
-             --into",
+            "{} is the source {} or holds it, and a skill never takes the place of its source: choose another folder with --into",
             folder.display(),
             source.display()
         );
