@@ -41,8 +41,9 @@ use crate::event::Stamped;
 use crate::paths::Paths;
 use crate::tool::approval::SessionApprovals;
 
-/// Least time between two updates that no key asked for.
-const FRAME: Duration = Duration::from_millis(8);
+/// Least time between two updates that no key asked for. With it a piece of an answer is on the screen within 10 ms: the timer
+/// rounds up to a millisecond, and an update takes about one.
+const FRAME: Duration = Duration::from_millis(5);
 
 /// Interval at which the seconds of a wait are counted.
 const TICK: Duration = Duration::from_millis(250);
