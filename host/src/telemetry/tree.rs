@@ -76,6 +76,8 @@ impl Tree {
                 let is_after = context.is_none();
                 (context.unwrap_or_else(|| self.ended.clone()), is_after)
             }
+            // A summary may be asked for when the turn that it was prepared beside has ended.
+            Event::RequestStart { .. } => (context.unwrap_or_else(|| self.ended.clone()), false),
             _ => match context {
                 Some(context) => (context, false),
                 None => return,

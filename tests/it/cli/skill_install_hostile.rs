@@ -611,6 +611,20 @@ fn repositories_with_links_submodules_paths_that_lead_out_and_too_much_are_refus
 }
 
 #[test]
+fn a_file_that_is_no_text_comes_whole_out_of_a_repository() {
+    let rind = Rind::default();
+    let source = folder(&rind, "repo", &[("review/SKILL.md", REVIEW)]);
+    let bytes = b"\xff\n".repeat(200_000);
+    fs::create_dir(source.join("review/assets")).unwrap();
+    fs::write(source.join("review/assets/logo.png"), &bytes).unwrap();
+    commit(&source);
+    let path = source.to_str().unwrap();
+    rind.run(&["skill", "install", path, "--yes"]).exits(0);
+    let installed = rind.home().join("config/skills/review/assets/logo.png");
+    assert!(fs::read(installed).unwrap() == bytes);
+}
+
+#[test]
 fn repositories_that_are_not_whole_or_borrow_from_others_are_refused() {
     let rind = Rind::default();
     let source = folder(&rind, "repo", &[("review/SKILL.md", REVIEW)]);

@@ -74,13 +74,18 @@ fn a_conversational_skill_is_listed_as_active_until_done() {
         "config/skills/tutor/SKILL.md",
         "---\nskill_format: corteza.skill/v1\nname: tutor\ndescription: Teaches.\ninteraction: conversational\ntools:\n  allow: [read_file]\n---\nTeach $ARGUMENTS.\n",
     );
-    let ran = rind.run(&["run", "--yes", "/tutor rust"]).exits(0);
+    let ran = rind
+        .run(&["run", "--yes", "--trace", "/tutor rust"])
+        .exits(0);
     assert!(
         ran.stdout.contains("refused by skill tutor"),
         "{}{}",
         ran.stdout,
         ran.stderr
     );
+    // A line for people says it once.
+    let line = "✗ refused by skill tutor: is active and does not allow `bash`";
+    assert!(ran.stderr.contains(line), "{}", ran.stderr);
     let start = &rind.entries("turn-start")[0];
     assert_eq!(start["command"], "/tutor of your skills");
     assert!(start["input"].as_str().unwrap().contains("Teach rust."));

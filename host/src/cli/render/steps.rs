@@ -93,7 +93,9 @@ pub(in super::super) fn arguments(call: &ToolCall) -> String {
 fn why_refused<'a>(content: &'a str, who: &str) -> &'a str {
     // The model is told who refused in the text itself.
     let own = |article| content.strip_prefix(&format!("refused by {article}{who}: "));
-    let why = own("").or_else(|| own("the ")).unwrap_or(content);
+    let of_skill = || content.strip_prefix(&format!("refused by {who}, which "));
+    let why = own("").or_else(|| own("the ")).or_else(of_skill);
+    let why = why.unwrap_or(content);
     // The last line under a plugin's words tells the model what to make of them.
     let words = why.rsplit_once('\n').filter(|_| who.starts_with("plugin "));
     words.map_or(why, |(words, _)| words)

@@ -180,9 +180,9 @@ impl Objects {
             deadline: DEADLINE,
             streams: Streams::Separate,
             capture_bytes,
-            // A small tree can list without end what it has again and again.
+            // More than was asked for ends it. In characters: a byte that is no text is one here, and three as it is shown.
             on_line: Some(Arc::new(move |_, line: &str| {
-                if n_told.fetch_add(line.len(), Ordering::Relaxed) > capture_bytes {
+                if n_told.fetch_add(line.chars().count(), Ordering::Relaxed) > capture_bytes {
                     enough.cancel();
                 }
             })),
