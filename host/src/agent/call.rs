@@ -258,11 +258,13 @@ impl TurnScope {
             }
             policy::ToolVerdict::Ask => {}
         }
-        let now = entry.tool.target(&call.arguments).await;
-        let question = Question::new(&entry.spec, &call.arguments, subject, &asked);
-        let mut question = question.may(&entry.may).now(now);
+        let mut question =
+            Question::new(&entry.spec, &call.arguments, subject, &asked).may(&entry.may);
         if let Some(plugin) = by.plugin {
             question = question.made_by(plugin);
+        }
+        if !self.approvals.covers(&question) {
+            question = question.now(entry.tool.target(&call.arguments).await);
         }
         // A plugin that makes the call does not use up its time while the person thinks.
         match paused(self.approvals.ask(&*self.spec.approver, &question)).await {

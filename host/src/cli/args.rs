@@ -34,7 +34,7 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: PluginCommand,
     },
-    /// List, show, check, make, install and migrate skills: guidance that the model reads when it needs it
+    /// Make, list, check, test, install, migrate and derive skills: guidance that the model reads when it needs it
     Skill {
         #[command(subcommand)]
         command: SkillCommand,

@@ -194,7 +194,7 @@ impl SessionApprovals {
     /// call and is always asked.
     pub async fn ask(&self, approver: &dyn Approver, question: &Question) -> ApprovalAnswer {
         let _one_at_a_time = self.asking.lock().await;
-        if question.reasons.is_empty() && self.covers(question) {
+        if self.covers(question) {
             return ApprovalAnswer::Always;
         }
         let answer = approver.ask(question).await;
@@ -215,9 +215,13 @@ impl SessionApprovals {
         self.asking.lock().await
     }
 
-    fn covers(&self, question: &Question) -> bool {
+    /// Whether the answer is known, so that nobody is asked.
+    pub(crate) fn covers(&self, question: &Question) -> bool {
         let always = self.lock();
-        !question.parts.is_empty() && question.keys().all(|key| always.contains_key(&key))
+        let mut keys = question.keys();
+        question.reasons.is_empty()
+            && !question.parts.is_empty()
+            && keys.all(|key| always.contains_key(&key))
     }
 
     /// Forgets all answers.
