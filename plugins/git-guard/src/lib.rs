@@ -1,188 +1,146 @@
 //! Keeps a repository safe from a model that works in it: no forced push, and no commit on a protected branch without a yes.
-//!
-//! `.git/HEAD` says which branch it is; where that is not known, a person is asked as well. A command is judged by its words, which
-//! any shell can hide: what must hold against a model that means harm stands in the rules of `[tools]` and in the server's own
-//! protection.
-
-mod calls;
-mod words;
 
 #[rind_sdk::plugin]
 mod git_guard {
-    use crate::words::{Uses, uses};
     use rind_sdk::prelude::*;
     use rind_sdk::{files, serde_json};
 
-    /// Bytes of `.git/HEAD` that are read; a name has fewer.
-    const MAX_BYTES: u32 = 1_024;
+    /// Commands of git that move the branch or publish it. `$` is one that only the shell knows.
+    const CHANGES: &str = "am cherry-pick commit merge pull push rebase revert $";
 
-    /// Longest name of a branch in a question, in bytes.
-    const MAX_BRANCH_BYTES: usize = 100;
+    /// Words of a text after which a change may be elsewhere.
+    const SIGNS: &str = "push checkout switch branch cd pushd -C GIT_DIR --git-dir --chdir";
 
-    /// Longest command in a question, in bytes: with the other words it fits, and what is escaped takes more.
-    const MAX_COMMAND_BYTES: usize = 600;
+    /// Options of a push that overwrite or delete; git takes any beginning of them.
+    const FORCES: &str = "--delete --force-with-lease --force-if-includes --mirror --prune";
 
-    /// Settings of the plugin; the manifest has their defaults.
     #[data]
     struct Settings {
         protected: Vec<String>,
         tools: Vec<String>,
     }
 
-    /// The repository in the workspace.
-    enum Repository {
-        Missing,
-        Branch(String),
-        /// No branch can be read, for this reason.
-        Unknown(&'static str),
-    }
-
     #[hook]
     fn pre_tool(proposed: ProposedCall) -> Result<CallOutcome, Error> {
         let settings: Settings = config::all()?;
-        show_status(&settings);
+        let (place, is_safe) = place(&settings);
         if !settings.tools.contains(&proposed.call.name) {
             return Ok(CallOutcome::pass());
         }
         let arguments: serde_json::Value = serde_json::from_str(&proposed.call.arguments)?;
-        let Some(command) = arguments["command"].as_str() else {
-            let why = format!(
-                "this tool has no argument `command` that can be read; take `{}` out of `tools` of git-guard",
-                proposed.call.name
-            );
-            return Ok(CallOutcome::block(why));
-        };
-        let uses = uses(command, &caller::workspace());
-        if uses.is_forced {
-            let why = "a forced push can destroy what others have pushed; ask the person to do it";
-            return Ok(CallOutcome::block(why));
+        let command = arguments["command"].as_str();
+        let command = command.ok_or("a tool in `tools` of git-guard has no argument `command`")?;
+        let (mut asked, mut moved) = (Vec::new(), None);
+        let reading = shell::read(command);
+        for program in &reading.programs {
+            let words = program.arguments().map(|word| word.unwrap_or("$"));
+            let words: Vec<&str> = words.collect();
+            match program.name() {
+                Some("cd") if words == ["."] || words == [caller::workspace()] => {}
+                Some("cd" | "pushd") => moved = Some("in another folder"),
+                Some("git") => {
+                    let is_plain = !words.first().is_some_and(|word| word.starts_with('-'));
+                    let is_verb = |word: &&str| is_plain || is_in(CHANGES, word);
+                    let Some(at) = words.iter().position(is_verb) else {
+                        continue;
+                    };
+                    let (verb, rest) = (words[at], &words[at + 1..]);
+                    if verb == "push" && rest.iter().any(|word| is_force(word)) {
+                        let why = "a forced push destroys what others have pushed; ask the person";
+                        return Ok(CallOutcome::block(why));
+                    }
+                    let is_here = is_plain && !program.is_altered;
+                    moved = moved.or((!is_here).then_some("in another folder"));
+                    moved = moved.or(moves(verb, rest).then_some("on another branch"));
+                    let mut names = rest.iter().filter_map(|word| word.rsplit(':').next());
+                    let pushed = names.find(|name| verb == "push" && protects(&settings, name));
+                    let place = match (pushed, moved) {
+                        _ if !is_in(CHANGES, verb) => continue,
+                        (Some(name), _) => format!("to {name}, which is protected"),
+                        (None, Some(moved)) => format!("maybe {moved}"),
+                        (None, None) if is_safe => continue,
+                        (None, None) => place.clone(),
+                    };
+                    asked.push(format!("git {verb} {place}"));
+                }
+                _ => asked.extend(looks_like_change(&words.join(" "), is_safe)),
+            }
         }
-        let mut dangers = Vec::new();
-        if uses.may_be_forced {
-            let why = "it may be a forced push, which can destroy what others have pushed, and nobody said yes";
-            let what = "a command that quotes or spells out a push with force, and may run it";
-            dangers.push((what.to_owned(), why.to_owned()));
-        }
-        dangers.extend(danger(&uses, &settings));
-        let Some((_, why)) = dangers.first().cloned() else {
+        let doubtful = reading.doubt.map(|_| command);
+        asked.extend(doubtful.and_then(|text| looks_like_change(text, is_safe)));
+        let (asked, end) = (asked.join(", "), command.floor_char_boundary(600));
+        let question = format!("Let the model run {asked}? It wants: {}", &command[..end]);
+        if asked.is_empty() || ask::confirm(&question, false)? {
             return Ok(CallOutcome::pass());
-        };
-        let whats: Vec<String> = dangers.into_iter().map(|(what, _)| what).collect();
-        let question = format!(
-            "Let the model run {}? The command: {}",
-            whats.join(", and "),
-            cut(command, MAX_COMMAND_BYTES)
-        );
-        if ask::confirm(&question, false)? {
-            return Ok(CallOutcome::pass());
         }
+        let why = format!("{asked}: nobody said yes; make a branch: git switch -c NAME");
         Ok(CallOutcome::block(why))
-    }
-
-    /// Returns what a command does to what is protected, and what the model is told without a yes.
-    fn danger(uses: &Uses, settings: &Settings) -> Option<(String, String)> {
-        if uses.changes.is_empty() {
-            return None;
-        }
-        let changes: Vec<String> = uses
-            .changes
-            .iter()
-            .map(|name| format!("git {name}"))
-            .collect();
-        let changes = changes.join(", ");
-        let current = current();
-        let mut named = uses.branches.iter();
-        let protected = named.find(|branch| is_protected(branch, settings));
-        let protected = match (&current, protected) {
-            (_, Some(branch)) => Some(branch),
-            (Repository::Branch(branch), None) if is_protected(branch, settings) => Some(branch),
-            _ => None,
-        };
-        if let Some(branch) = protected {
-            let branch = cut(branch, MAX_BRANCH_BYTES);
-            return Some((
-                format!("{changes} on the protected branch {branch}"),
-                format!(
-                    "the branch {branch} is protected and nobody said yes; make a branch first: git switch -c NAME"
-                ),
-            ));
-        }
-        let unknown = match (uses.unknown, current) {
-            (Some(why), _) | (None, Repository::Unknown(why)) => why,
-            (None, Repository::Missing | Repository::Branch(_)) => return None,
-        };
-        Some((
-            format!("{changes} on a branch that is not known ({unknown})"),
-            format!(
-                "it is not known whether the branch is protected ({unknown}), and nobody said yes; \
-                 run it in the workspace, on a branch of its own"
-            ),
-        ))
     }
 
     /// Shows the branch, and whether it is protected.
     #[command]
     fn branch() -> Result<String, Error> {
-        let settings: Settings = config::all()?;
-        show_status(&settings);
-        Ok(match current() {
-            Repository::Missing => "the workspace has no .git: nothing is protected".to_owned(),
-            Repository::Unknown(why) => {
-                format!("the branch is not known ({why}): commits and pushes need a yes")
-            }
-            Repository::Branch(branch) if is_protected(&branch, &settings) => {
-                format!("{branch} (protected: commits and pushes need a yes)")
-            }
-            Repository::Branch(branch) => format!("{branch} (not protected)"),
-        })
+        Ok(place(&config::all()?).0)
     }
 
-    fn show_status(settings: &Settings) {
-        status::set(&match current() {
-            Repository::Missing => String::new(),
-            Repository::Unknown(_) => "branch not known".to_owned(),
-            Repository::Branch(branch) if is_protected(&branch, settings) => {
-                format!("on {branch}, protected")
-            }
-            Repository::Branch(branch) => format!("on {branch}"),
-        });
-    }
-
-    /// Reads the branch that HEAD names.
-    fn current() -> Repository {
-        let head = match files::read("workspace/.git/HEAD", 0, MAX_BYTES) {
-            Ok(head) => head,
-            Err(Error::NotFound(_)) => {
-                return match files::list("workspace/.git") {
-                    Err(Error::NotFound(_)) => Repository::Missing,
-                    _ => Repository::Unknown(".git has no HEAD"),
-                };
-            }
-            Err(_) => {
-                return Repository::Unknown(".git is no folder that can be read, as in a worktree");
-            }
-        };
+    /// Reads where a change would be, and whether it needs no yes there; the line of status shows it.
+    fn place(settings: &Settings) -> (String, bool) {
+        let head = files::read("workspace/.git/HEAD", 0, 1_024).unwrap_or_default();
         let head = String::from_utf8_lossy(&head);
-        match head.trim().strip_prefix("ref: refs/heads/") {
-            Some(name) if !name.is_empty() => Repository::Branch(name.to_owned()),
-            _ => Repository::Unknown("HEAD is on no branch"),
+        let (text, is_safe) = match head.trim().strip_prefix("ref: refs/heads/") {
+            Some(name) if protects(settings, name) => (format!("on {name}, protected"), false),
+            Some(name) => (format!("on {name}"), true),
+            None => ("on no branch that is known".to_owned(), false),
+        };
+        status::set(&text);
+        (text, is_safe)
+    }
+
+    fn protects(settings: &Settings, name: &str) -> bool {
+        let name = name
+            .trim_start_matches("refs/")
+            .trim_start_matches("heads/");
+        let is_it = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == pattern,
+        };
+        settings.protected.iter().any(is_it)
+    }
+
+    fn is_in(words: &str, word: &str) -> bool {
+        words.split(' ').any(|one| one == word)
+    }
+
+    /// Whether a word of a push makes it overwrite or delete.
+    fn is_force(word: &str) -> bool {
+        let name = word.split('=').next().unwrap_or_default();
+        let is_long = name.len() > 2 && FORCES.split(' ').any(|force| force.starts_with(name));
+        let is_short = name.starts_with('-') && !name.starts_with("--");
+        is_long || (is_short && name.contains(['d', 'f'])) || name.starts_with(['+', ':'])
+    }
+
+    /// Whether the next change may be on another branch.
+    fn moves(verb: &str, rest: &[&str]) -> bool {
+        let has = |options: &str| rest.iter().any(|word| is_in(options, word));
+        match verb {
+            "checkout" | "switch" => !has("-b -c --"),
+            "branch" | "stash" => has("-m -M --move branch"),
+            "rebase" | "symbolic-ref" => rest.len() > 1,
+            "push" => has("--all --branches") || rest.iter().any(|word| word.contains(['$', '*'])),
+            _ => verb == "$",
         }
     }
 
-    fn is_protected(branch: &str, settings: &Settings) -> bool {
-        settings
-            .protected
-            .iter()
-            .any(|name| match name.strip_suffix('*') {
-                Some(beginning) => branch.starts_with(beginning),
-                None => branch == name,
-            })
-    }
-
-    fn cut(text: &str, bytes: usize) -> String {
-        match text.len() > bytes {
-            true => format!("{}…", &text[..text.floor_char_boundary(bytes)]),
-            false => text.to_owned(),
-        }
+    /// Returns the change that a text would be if something ran it.
+    fn looks_like_change(text: &str, is_safe: bool) -> Option<String> {
+        let text = text.replace(['"', '\'', '\\'], "");
+        let is_sign = |c: char| c.is_whitespace() || ";&|()`{},=<>".contains(c);
+        let words: Vec<&str> = text.split(is_sign).collect();
+        let mut changes = CHANGES.split(' ').filter(|word| words.contains(word));
+        let is_git = |word: &&str| word.ends_with("git") || word.starts_with('$');
+        let is_elsewhere = words.iter().any(|word| is_in(SIGNS, word));
+        let is_danger = words.iter().any(is_git) && (is_elsewhere || !is_safe);
+        let change = changes.next().filter(|_| is_danger)?;
+        Some(format!("what looks like git {change}"))
     }
 }

@@ -51,6 +51,7 @@ pub mod log;
 pub mod model;
 pub mod points;
 pub mod session;
+pub mod shell;
 pub mod state;
 pub mod status;
 pub mod store;
@@ -86,6 +87,6 @@ pub mod prelude {
     pub use crate::types::{
         Effect, EffectClass, Injection, Message, Part, ToolCall, ToolResult, Usage,
     };
-    pub use crate::{ask, blobs, caller, config, log, session, state, status, store};
+    pub use crate::{ask, blobs, caller, config, log, session, shell, state, status, store};
     pub use rind_sdk_macros::{args, command, data, hook, implements, run_loop, tool};
 }

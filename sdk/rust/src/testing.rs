@@ -25,10 +25,10 @@ pub(crate) mod blobs {
 pub(crate) mod handles;
 
 pub use answers::{
-    Answered, Asked, answer_agents, answer_http, answer_model, answer_points, answer_questions,
-    answer_tools,
+    Answered, Asked, answer_agents, answer_commands, answer_http, answer_model, answer_points,
+    answer_questions, answer_tools,
 };
-pub(crate) use answers::{agents, ask, http, model, points, tools_host};
+pub(crate) use answers::{agents, ask, http, model, points, read_command, tools_host};
 pub(crate) use caller::host as caller_host;
 pub use caller::{Caller, set_caller};
 pub(crate) use files::host as files_host;

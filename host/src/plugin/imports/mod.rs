@@ -16,6 +16,7 @@ mod model;
 mod points;
 mod row;
 mod session;
+mod shell;
 mod state;
 mod status;
 mod store;
@@ -159,6 +160,8 @@ pub const IMPORTS: &[ImportRow] = &[
         Limit::Count(status::MAX_CHARS as u32, "characters"),
         Limit::Count(status::MAX_CHANGES, "changes in a session"),
     ]),
+    own!("shell", shell, "reading what a shell command starts")
+        .limits(&[Limit::Bytes(shell::MAX_COMMAND_BYTES, "a command")]),
     // Its types come with it; the rest of the package is for servers.
     ImportRow::new(
         "wasi:http/types@",

@@ -115,6 +115,12 @@ impl Part {
         self.is_altered
     }
 
+    /// Whether it is a file that output goes to.
+    #[must_use]
+    pub fn is_redirection(&self) -> bool {
+        self.is_redirection
+    }
+
     fn cover(&self) -> Result<String, String> {
         if self.is_altered {
             return Err(format!(

@@ -7,6 +7,7 @@ use crate::agents::Task;
 use crate::http::{Request, Response};
 use crate::model::{Question, Reply};
 use crate::points::Answer;
+use crate::shell::Reading;
 use crate::types::Error;
 
 type Function<A, T> = Rc<dyn Fn(A) -> Result<T, Error>>;
@@ -50,6 +51,7 @@ thread_local! {
     static TOOLS: Answerer<(String, String), String> = const { Answerer::new("answer_tools") };
     static ASK: Answerer<Asked, Answered> = const { Answerer::new("answer_questions") };
     static POINTS: Answerer<(String, String), Answer> = const { Answerer::new("answer_points") };
+    static SHELL: Answerer<String, Reading> = const { Answerer::new("answer_commands") };
 }
 
 /// Forgets every answer on this thread.
@@ -60,6 +62,7 @@ pub(super) fn reset() {
     TOOLS.with(|own| own.function.replace(None));
     ASK.with(|own| own.function.replace(None));
     POINTS.with(|own| own.function.replace(None));
+    SHELL.with(|own| own.function.replace(None));
 }
 
 /// A question of the plugin to the person, in a test.
@@ -114,6 +117,19 @@ pub fn answer_tools(answer: impl Fn(&str, &str) -> Result<String, Error> + 'stat
 /// Answers the plugin's calls of its own points on this thread, by name and JSON payload. Without it each is denied.
 pub fn answer_points(answer: impl Fn(&str, &str) -> Result<Answer, Error> + 'static) {
     POINTS.with(|own| own.set(move |(name, payload): (String, String)| answer(&name, &payload)));
+}
+
+/// Answers what shell commands start on this thread. Without it each has a doubt: the reader is the host's.
+pub fn answer_commands(answer: impl Fn(&str) -> Reading + 'static) {
+    SHELL.with(|own| own.set(move |command: String| Ok(answer(&command))));
+}
+
+pub(crate) fn read_command(command: &str) -> Reading {
+    let answer = SHELL.with(|own| own.answer(command.to_owned()));
+    answer.unwrap_or_else(|error| Reading {
+        programs: Vec::new(),
+        doubt: Some(error.message().to_owned()),
+    })
 }
 
 pub(crate) mod http {
@@ -219,6 +235,8 @@ mod tests {
         assert!(denied(crate::agents::run(&Task::new("?")).unwrap_err()).contains("answer_agents"));
         assert!(denied(crate::tools::call("bash", "{}").unwrap_err()).contains("answer_tools"));
         assert!(denied(crate::points::call("mine", "{}").unwrap_err()).contains("answer_points"));
+        let doubt = crate::shell::read("ls").doubt.unwrap();
+        assert!(doubt.contains("answer_commands"), "{doubt}");
 
         answer_http(|request| {
             Ok(Response {
