@@ -5,8 +5,8 @@ mod git_guard {
     use rind_sdk::prelude::*;
     use rind_sdk::{files, serde_json};
 
-    /// Commands of git that move the branch or publish it. `$` is one that only the shell knows.
-    const CHANGES: &str = "am cherry-pick commit merge pull push rebase revert $";
+    /// Commands of git that move the branch or publish it. `…` is one that only the shell knows.
+    const CHANGES: &str = "am cherry-pick commit merge pull push rebase revert …";
 
     /// Words of a text after which a change may be elsewhere.
     const SIGNS: &str = "push checkout switch branch cd pushd -C GIT_DIR --git-dir --chdir";
@@ -30,10 +30,10 @@ mod git_guard {
         let arguments: serde_json::Value = serde_json::from_str(&proposed.call.arguments)?;
         let command = arguments["command"].as_str();
         let command = command.ok_or("a tool in `tools` of git-guard has no argument `command`")?;
-        let (mut asked, mut moved) = (Vec::new(), None);
         let reading = shell::read(command);
+        let (mut asked, mut others, mut moved) = (Vec::new(), String::new(), None);
         for program in &reading.programs {
-            let words = program.arguments().map(|word| word.unwrap_or("$"));
+            let words = program.arguments().map(|word| word.unwrap_or("…"));
             let words: Vec<&str> = words.collect();
             match program.name() {
                 Some("cd") if words == ["."] || words == [caller::workspace()] => {}
@@ -57,17 +57,19 @@ mod git_guard {
                     let place = match (pushed, moved) {
                         _ if !is_in(CHANGES, verb) => continue,
                         (Some(name), _) => format!("to {name}, which is protected"),
-                        (None, Some(moved)) => format!("maybe {moved}"),
+                        (None, Some(moved)) => format!("(maybe {moved})"),
                         (None, None) if is_safe => continue,
                         (None, None) => place.clone(),
                     };
                     asked.push(format!("git {verb} {place}"));
                 }
-                _ => asked.extend(looks_like_change(&words.join(" "), is_safe)),
+                _ => others += &format!(" {}", words.join(" ")),
             }
         }
-        let doubtful = reading.doubt.map(|_| command);
-        asked.extend(doubtful.and_then(|text| looks_like_change(text, is_safe)));
+        if asked.is_empty() {
+            let text = reading.doubt.map_or(&*others, |_| command);
+            asked.extend(looks_like_change(text, is_safe));
+        }
         let (asked, end) = (asked.join(", "), command.floor_char_boundary(600));
         let question = format!("Let the model run {asked}? It wants: {}", &command[..end]);
         if asked.is_empty() || ask::confirm(&question, false)? {
@@ -123,11 +125,11 @@ mod git_guard {
     fn moves(verb: &str, rest: &[&str]) -> bool {
         let has = |options: &str| rest.iter().any(|word| is_in(options, word));
         match verb {
-            "checkout" | "switch" => !has("-b -c --"),
+            "checkout" | "switch" => !has("-b -c") && (!has("--") || rest.ends_with(&["--"])),
             "branch" | "stash" => has("-m -M --move branch"),
             "rebase" | "symbolic-ref" => rest.len() > 1,
-            "push" => has("--all --branches") || rest.iter().any(|word| word.contains(['$', '*'])),
-            _ => verb == "$",
+            "push" => has("--all --branches") || rest.iter().any(|word| word.contains(['…', '*'])),
+            _ => verb == "…",
         }
     }
 
@@ -136,11 +138,11 @@ mod git_guard {
         let text = text.replace(['"', '\'', '\\'], "");
         let is_sign = |c: char| c.is_whitespace() || ";&|()`{},=<>".contains(c);
         let words: Vec<&str> = text.split(is_sign).collect();
-        let mut changes = CHANGES.split(' ').filter(|word| words.contains(word));
-        let is_git = |word: &&str| word.ends_with("git") || word.starts_with('$');
+        let changes = CHANGES.split(' ').filter(|word| words.contains(word));
+        let changes = changes.collect::<Vec<_>>().join(", git ");
+        let is_git = |word: &&str| word.ends_with("git") || word.starts_with(['$', '…']);
         let is_elsewhere = words.iter().any(|word| is_in(SIGNS, word));
         let is_danger = words.iter().any(is_git) && (is_elsewhere || !is_safe);
-        let change = changes.next().filter(|_| is_danger)?;
-        Some(format!("what looks like git {change}"))
+        (is_danger && !changes.is_empty()).then(|| format!("what looks like git {changes}"))
     }
 }

@@ -1482,6 +1482,39 @@ declare module "rind:plugin/session-start@0.1.1" {
 }
 
 /**
+ * Programs that a shell command starts, as the rules of `[tools]` read it.
+ *
+ * For gates on tools that run commands: none of them need read the shell's language by itself.
+ *
+ * Lifecycle: called at any time.
+ * Deadline: that of the call; reading takes microseconds.
+ * Access: every plugin: a reading tells nothing but what is in the command.
+ */
+declare module "rind:plugin/shell@0.1.1" {
+  /** A program that a command starts, or a file that it writes. */
+  export interface Program {
+    /** The program and its arguments, without quotes. `none` is what only the shell knows: one word, several, or no word. */
+    words: Array<string | undefined>;
+    /** Whether the command sets variables for it, which may change what it does. */
+    isAltered: boolean;
+    /** Whether it is no program, but a file that output goes to through `>`: its path is the only word. */
+    isRedirection: boolean;
+  }
+  /** Reading of a command. */
+  export interface Reading {
+    /**
+     * Programs that it starts, in the order of the text. Those in a substitution, or that another program starts, stand before the
+     * one around them.
+     */
+    programs: Array<Program>;
+    /** Reason why these may not be all of them, such as a loop or a variable that names a program. `none` when they are all. */
+    doubt?: string;
+  }
+  /** Reads a command as `bash -c` would run it. A command of more than 65,536 bytes has a doubt and no programs. */
+  export function read(command: string): Reading;
+}
+
+/**
  * A skill became active: calls are kept to the tools that it leaves.
  *
  * Observe: nothing can be changed; a failing hook is reported and skipped.

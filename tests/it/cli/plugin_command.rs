@@ -115,7 +115,7 @@ fn git_guard_asks_before_a_commit_on_a_protected_branch() {
     model: scripted (the script [FOLDER]/script.toml was asked for)
     session [SESSION] (new)
     ▪ git-guard on main, protected
-    ✗ bash refused by plugin git-guard: the branch main is protected and nobody said yes; make a branch first: git switch -c NAME
+    ✗ bash refused by plugin git-guard: git commit on main, protected: nobody said yes; make a branch: git switch -c NAME
     2 steps · 1 tool call · [N] tokens in, [N] out · [T] · 1 hook call of 1 plugin in [T]
     ");
 }

@@ -19,8 +19,8 @@ fn help_names_the_commands_and_the_exit_codes() {
                    first-party plugins
       plugin       Make, build, list, inspect, switch and install plugins, and take back what they were
                    granted
-      skill        List, show, check, make, install and migrate skills: guidance that the model reads
-                   when it needs it
+      skill        Make, list, check, test, install, migrate and derive skills: guidance that the model
+                   reads when it needs it
       session      Look at what earlier turns left behind
       config       Look at the settings
       init         Write a file of settings in which every one stands as a comment

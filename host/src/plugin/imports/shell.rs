@@ -1,4 +1,4 @@
-//! `rind:plugin/shell`: what a shell command starts, as the rules of `[tools]` read it.
+//! `rind:plugin/shell`: programs that a shell command starts, as the rules of `[tools]` read it.
 
 use super::super::bindings::rind::plugin::shell;
 use super::super::host::HostState;
@@ -9,17 +9,21 @@ pub(super) const MAX_COMMAND_BYTES: usize = 64 * 1024;
 
 impl shell::Host for HostState {
     async fn read(&mut self, command: String) -> wasmtime::Result<shell::Reading> {
-        if command.len() > MAX_COMMAND_BYTES {
-            return Ok(shell::Reading {
-                programs: Vec::new(),
-                doubt: Some(format!("it has more than {MAX_COMMAND_BYTES} bytes")),
-            });
-        }
-        let Command { parts, doubt } = Command::read(&command);
-        Ok(shell::Reading {
-            programs: parts.iter().map(program).collect(),
-            doubt,
-        })
+        Ok(reading(&command))
+    }
+}
+
+fn reading(command: &str) -> shell::Reading {
+    let Command { parts, doubt } = match command.len() {
+        ..=MAX_COMMAND_BYTES => Command::read(command),
+        _ => Command {
+            parts: Vec::new(),
+            doubt: Some(format!("it has more than {MAX_COMMAND_BYTES} bytes")),
+        },
+    };
+    shell::Reading {
+        programs: parts.iter().map(program).collect(),
+        doubt,
     }
 }
 
@@ -32,5 +36,41 @@ fn program(part: &Part) -> shell::Program {
         words: part.words().iter().map(word).collect(),
         is_altered: part.is_altered(),
         is_redirection: part.is_redirection(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_only_the_shell_knows_have_no_text() {
+        let reading = reading("A=1 rm -r \"$dir\" && sh -c 'ls > out'");
+        let shown = reading.programs.iter().map(|program| {
+            let words = program.words.iter();
+            let words: Vec<&str> = words.map(|word| word.as_deref().unwrap_or("?")).collect();
+            (words.join(" "), program.is_altered, program.is_redirection)
+        });
+        let expected = [
+            ("rm -r ?", true, false),
+            ("out", false, true),
+            ("ls", false, false),
+            ("sh -c ls > out", false, false),
+        ]
+        .map(|(words, is_altered, is_redirection)| (words.to_owned(), is_altered, is_redirection));
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+        assert_eq!(reading.doubt, None);
+    }
+
+    #[test]
+    fn a_command_that_is_too_long_has_a_doubt() {
+        let long = "ls; ".repeat(MAX_COMMAND_BYTES);
+        let reading = reading(&long);
+        assert!(reading.programs.is_empty());
+        assert!(
+            reading
+                .doubt
+                .is_some_and(|doubt| doubt.contains("65536 bytes"))
+        );
     }
 }

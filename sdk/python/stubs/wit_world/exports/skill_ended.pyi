@@ -5,7 +5,8 @@ A skill ended, and with it what it kept calls to.
 
 Observe: nothing can be changed; a failing hook is reported and skipped.
 
-Lifecycle: called once for each skill that ends: with its turn, or when the person ends it.
+Lifecycle: called once for each skill that ends: with its turn, when the person ends it, or with the next turn after one that was
+dropped.
 Deadline: 5 s, 15 s with `async = true`; manifest and operator lower it, and the manifest raises it to 60 s for a plugin
 that was granted `model` or `agents`.
 Access: every plugin.
