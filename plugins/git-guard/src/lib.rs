@@ -6,7 +6,8 @@ mod git_guard {
     use rind_sdk::{files, serde_json};
 
     /// Commands of git that move the branch or publish it. `…` is one that only the shell knows.
-    const CHANGES: &str = "am cherry-pick commit merge pull push rebase revert …";
+    const CHANGES: &str =
+        "am cherry-pick commit merge pull push rebase revert send-pack update-ref …";
 
     /// Words of a text after which a change may be elsewhere.
     const SIGNS: &str = "push checkout switch branch cd pushd -C GIT_DIR --git-dir --chdir";
@@ -45,15 +46,17 @@ mod git_guard {
                         continue;
                     };
                     let (verb, rest) = (words[at], &words[at + 1..]);
-                    if verb == "push" && rest.iter().any(|word| is_force(word)) {
-                        let why = "a forced push destroys what others have pushed; ask the person";
-                        return Ok(CallOutcome::block(why));
+                    let is_push = is_in("push send-pack update-ref", verb);
+                    if is_push && rest.iter().any(|word| is_force(word)) {
+                        return Ok(CallOutcome::block(
+                            "a forced push destroys the work of others",
+                        ));
                     }
                     let is_here = is_plain && !program.is_altered;
                     moved = moved.or((!is_here).then_some("in another folder"));
                     moved = moved.or(moves(verb, rest).then_some("on another branch"));
                     let mut names = rest.iter().filter_map(|word| word.rsplit(':').next());
-                    let pushed = names.find(|name| verb == "push" && protects(&settings, name));
+                    let pushed = names.find(|name| is_push && protects(&settings, name));
                     let place = match (pushed, moved) {
                         _ if !is_in(CHANGES, verb) => continue,
                         (Some(name), _) => format!("to {name}, which is protected"),
