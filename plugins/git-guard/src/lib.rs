@@ -48,9 +48,7 @@ mod git_guard {
                     let (verb, rest) = (words[at], &words[at + 1..]);
                     let is_push = is_in("push send-pack update-ref", verb);
                     if is_push && rest.iter().any(|word| is_force(word)) {
-                        return Ok(CallOutcome::block(
-                            "a forced push destroys the work of others",
-                        ));
+                        return Ok(CallOutcome::block("a forced push destroys others' work"));
                     }
                     let is_here = is_plain && !program.is_altered;
                     moved = moved.or((!is_here).then_some("in another folder"));
