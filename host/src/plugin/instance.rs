@@ -161,18 +161,23 @@ pub(super) struct Busy<'a> {
 }
 
 impl Busy<'_> {
-    /// Ends the call: puts the instance back after an answer, throws it away after anything else.
-    pub(super) fn settle<T>(mut self, result: wasmtime::Result<T>) -> Result<T, Failure> {
+    /// Ends the call: puts the instance back after an answer, throws it away after anything else. Small, so that an answer is not
+    /// copied on its way through it.
+    pub(super) fn settle<T>(self, result: wasmtime::Result<T>) -> Result<T, Failure> {
         match result {
             Ok(answer) => {
-                self.instance.store.data().log_stderr();
-                self.instance.store.data_mut().call.end();
-                if let Some(place) = self.place.as_mut().filter(|_| !self.is_cold) {
-                    **place = Some(self.instance);
-                }
+                self.put_back();
                 Ok(answer)
             }
             Err(error) => Err(failure(&error, self.instance.store.data())),
+        }
+    }
+
+    fn put_back(mut self) {
+        self.instance.store.data().log_stderr();
+        self.instance.store.data_mut().call.end();
+        if let Some(place) = self.place.as_mut().filter(|_| !self.is_cold) {
+            **place = Some(self.instance);
         }
     }
 }

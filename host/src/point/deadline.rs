@@ -9,9 +9,12 @@ mod clock;
 mod pauses;
 
 use std::cell::OnceCell;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
 
 use self::clock::{CallClock, Wait};
 pub(crate) use self::pauses::Pauses;
@@ -126,11 +129,16 @@ pub(crate) async fn within<T>(
         clock: OnceCell::new(),
         held: OnceCell::new(),
     };
-    let first = CLOCK.scope(lazy, async {
-        match futures_util::poll!(&mut call) {
+    // Polled once where it stands: a future around it would carry the answer along one more time.
+    let mut lazy = Some(lazy);
+    let first = poll_fn(|context| {
+        let Some(lazy) = lazy.take() else {
+            return Poll::Pending;
+        };
+        Poll::Ready(CLOCK.sync_scope(lazy, || match call.poll_unpin(context) {
             Poll::Ready(answer) => Ok(answer),
             Poll::Pending => Err(CLOCK.with(|lazy| lazy.clock().clone())),
-        }
+        }))
     });
     match first.await {
         Ok(answer) => answer,

@@ -9,8 +9,11 @@ mod report;
 mod run;
 
 use std::borrow::Cow;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -34,8 +37,12 @@ pub use run::{AttributedText, Dispatched, HookVerdict};
 
 /// Calls hooks. One per agent and session; subagents get one of their own.
 pub struct Dispatcher {
-    /// Replaced and never changed: a dispatch keeps the hooks that it began with.
-    registry: RwLock<Arc<Registry>>,
+    /// The hooks that it was made with.
+    first: Arc<Registry>,
+    /// The hooks that took their place. Replaced and never changed: a dispatch keeps the hooks that it began with.
+    replacement: RwLock<Arc<Registry>>,
+    /// Whether there was a replacement: without one, a dispatch takes no lock and counts no reference.
+    is_replaced: AtomicBool,
     quarantine: Arc<Quarantine>,
     sink: Arc<dyn Sink>,
     background: TaskTracker,
@@ -52,7 +59,9 @@ impl Dispatcher {
         let quarantine = Arc::new(Quarantine::default());
         quarantine.clear();
         Self {
-            registry: RwLock::new(registry),
+            first: registry.clone(),
+            replacement: RwLock::new(registry),
+            is_replaced: AtomicBool::new(false),
             quarantine,
             sink,
             background: TaskTracker::new(),
@@ -74,7 +83,7 @@ impl Dispatcher {
     /// The hooks this dispatcher calls.
     #[must_use]
     pub fn registry(&self) -> Arc<Registry> {
-        let registry = self.registry.read();
+        let registry = self.replacement.read();
         registry.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -82,9 +91,10 @@ impl Dispatcher {
     pub(crate) fn replace(&self, plugin: &str, with: Registry) {
         let replaced = Arc::new(self.registry().replaced(plugin, with));
         *self
-            .registry
+            .replacement
             .write()
             .unwrap_or_else(PoisonError::into_inner) = replaced;
+        self.is_replaced.store(true, Ordering::Release);
         self.quarantine.forget(plugin);
     }
 
@@ -148,7 +158,14 @@ impl Dispatcher {
                 notes: Vec::new(),
             },
         };
-        let registry = self.registry();
+        let replacement;
+        let registry = match self.is_replaced.load(Ordering::Acquire) {
+            true => {
+                replacement = self.registry();
+                &replacement
+            }
+            false => &self.first,
+        };
         let hooks = registry.hooks::<P>(&name);
         if hooks.is_empty() {
             return run.out;
@@ -280,10 +297,11 @@ async fn call<P: Point>(
     // A panic in the host's own code is that hook's failure, also one while the future is made.
     let made = catch_unwind(AssertUnwindSafe(|| bound.hook.call(caller, payload)));
     let result = match made {
-        Ok(call) => {
-            let call = AssertUnwindSafe(call).catch_unwind();
-            let call =
-                call.map(|answer| answer.unwrap_or_else(|panic| Err(Failure::panic(&*panic))));
+        Ok(mut call) => {
+            let call = poll_fn(|context| {
+                let polled = catch_unwind(AssertUnwindSafe(|| call.poll_unpin(context)));
+                polled.unwrap_or_else(|panic| Poll::Ready(Err(Failure::panic(&*panic))))
+            });
             within(bound.spec.deadline, started, call).await
         }
         Err(panic) => Err(Failure::panic(&*panic)),
