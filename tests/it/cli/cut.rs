@@ -1,7 +1,6 @@
 //! A turn that is cut off: by the user, or by the end of the process.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
 use rind_tests::cli::Rind;
@@ -67,10 +66,8 @@ fn ctrl_c_ends_the_turn_in_good_order_and_the_session_goes_on() {
     let rind = Rind::with_script(SLEEPS);
     let mut running = rind.start(&["run", "work", "--yes"]);
     running.wait_until(is_at_bash);
-    let started = Instant::now();
     running.signal("INT");
     let ran = running.end();
-    assert!(started.elapsed() < Duration::from_secs(10));
     assert_eq!(ran.stdout, "");
     assert_snapshot!(ran.screen(), @r#"
     exit 130
@@ -122,10 +119,8 @@ fn ends_the_turn(signal: &str) {
     let rind = Rind::with_script("[[reply]]\ntext = \"Late.\"\ndelay_ms = 30000\n");
     let mut running = rind.start(&["run", "work"]);
     running.wait_until(|rind| !rind.entries("turn-start").is_empty());
-    let started = Instant::now();
     running.signal(signal);
     let ran = running.end().exits(130);
-    assert!(started.elapsed() < Duration::from_secs(10));
     assert_eq!(ran.stdout, "");
     let ended: Vec<Value> = rind.entries("turn-end");
     assert_eq!(ended[0]["summary"]["stop"], "cancelled");
