@@ -47,7 +47,7 @@ mod git_guard {
                     };
                     let (verb, rest) = (words[at], &words[at + 1..]);
                     let is_push = is_in("push send-pack update-ref", verb);
-                    if is_push && rest.iter().any(|word| is_force(word)) {
+                    if is_push && verb != "update-ref" && rest.iter().any(|word| is_force(word)) {
                         return Ok(CallOutcome::block("a forced push destroys others' work"));
                     }
                     let is_here = is_plain && !program.is_altered;
@@ -67,12 +67,13 @@ mod git_guard {
                 _ => others += &format!(" {}", words.join(" ")),
             }
         }
-        if asked.is_empty() {
-            let text = reading.doubt.map_or(&*others, |_| command);
-            asked.extend(looks_like_change(text, is_safe));
-        }
-        let (asked, end) = (asked.join(", "), command.floor_char_boundary(600));
-        let question = format!("Let the model run {asked}? It wants: {}", &command[..end]);
+        let text = reading.doubt.map_or(&*others, |_| command);
+        asked.extend(looks_like_change(text, is_safe));
+        asked.dedup();
+        let wanted = &command[..command.floor_char_boundary(600)];
+        let cut = if wanted == command { "" } else { "…" };
+        let asked = asked.join(", ");
+        let question = format!("Let the model run {asked}? It wants: {wanted}{cut}");
         if asked.is_empty() || ask::confirm(&question, false)? {
             return Ok(CallOutcome::pass());
         }
@@ -100,9 +101,7 @@ mod git_guard {
     }
 
     fn protects(settings: &Settings, name: &str) -> bool {
-        let name = name
-            .trim_start_matches("refs/")
-            .trim_start_matches("heads/");
+        let name = name.rsplit_once("heads/").map_or(name, |(_, name)| name);
         let is_it = |pattern: &String| match pattern.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
             None => name == pattern,

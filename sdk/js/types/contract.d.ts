@@ -1487,7 +1487,7 @@ declare module "rind:plugin/session-start@0.1.1" {
  * For gates on tools that run commands: none of them need read the shell's language by itself.
  *
  * Lifecycle: called at any time.
- * Deadline: that of the call; reading takes microseconds.
+ * Deadline: that of the call; a command of a line is read in microseconds, the longest in less than a tenth of a second.
  * Access: every plugin: a reading tells nothing but what is in the command.
  */
 declare module "rind:plugin/shell@0.1.1" {

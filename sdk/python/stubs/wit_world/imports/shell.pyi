@@ -6,7 +6,7 @@ Programs that a shell command starts, as the rules of `[tools]` read it.
 For gates on tools that run commands: none of them need read the shell's language by itself.
 
 Lifecycle: called at any time.
-Deadline: that of the call; reading takes microseconds.
+Deadline: that of the call; a command of a line is read in microseconds, the longest in less than a tenth of a second.
 Access: every plugin: a reading tells nothing but what is in the command.
 """
 from typing import TypeVar, Generic, Union, Optional, Protocol, Tuple, List, Any, Self, Callable
