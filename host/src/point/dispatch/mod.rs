@@ -11,11 +11,11 @@ mod run;
 use std::borrow::Cow;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio_util::task::TaskTracker;
@@ -37,12 +37,8 @@ pub use run::{AttributedText, Dispatched, HookVerdict};
 
 /// Calls hooks. One per agent and session; subagents get one of their own.
 pub struct Dispatcher {
-    /// The hooks that it was made with.
-    first: Arc<Registry>,
-    /// The hooks that took their place. Replaced and never changed: a dispatch keeps the hooks that it began with.
-    replacement: RwLock<Arc<Registry>>,
-    /// Whether there was a replacement: without one, a dispatch takes no lock and counts no reference.
-    is_replaced: AtomicBool,
+    /// Replaced and never changed: a dispatch keeps the hooks that it began with.
+    registry: ArcSwap<Registry>,
     quarantine: Arc<Quarantine>,
     sink: Arc<dyn Sink>,
     background: TaskTracker,
@@ -59,9 +55,7 @@ impl Dispatcher {
         let quarantine = Arc::new(Quarantine::default());
         quarantine.clear();
         Self {
-            first: registry.clone(),
-            replacement: RwLock::new(registry),
-            is_replaced: AtomicBool::new(false),
+            registry: ArcSwap::new(registry),
             quarantine,
             sink,
             background: TaskTracker::new(),
@@ -83,18 +77,13 @@ impl Dispatcher {
     /// The hooks this dispatcher calls.
     #[must_use]
     pub fn registry(&self) -> Arc<Registry> {
-        let registry = self.replacement.read();
-        registry.unwrap_or_else(PoisonError::into_inner).clone()
+        self.registry.load_full()
     }
 
     /// Calls these hooks in place of those of a plugin from the next dispatch on, and gives the plugin a new chance.
     pub(crate) fn replace(&self, plugin: &str, with: Registry) {
-        let replaced = Arc::new(self.registry().replaced(plugin, with));
-        *self
-            .replacement
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = replaced;
-        self.is_replaced.store(true, Ordering::Release);
+        let replaced = self.registry.load().replaced(plugin, with);
+        self.registry.store(Arc::new(replaced));
         self.quarantine.forget(plugin);
     }
 
@@ -158,14 +147,7 @@ impl Dispatcher {
                 notes: Vec::new(),
             },
         };
-        let replacement;
-        let registry = match self.is_replaced.load(Ordering::Acquire) {
-            true => {
-                replacement = self.registry();
-                &replacement
-            }
-            false => &self.first,
-        };
+        let registry = self.registry.load();
         let hooks = registry.hooks::<P>(&name);
         if hooks.is_empty() {
             return run.out;
