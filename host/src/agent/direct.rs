@@ -12,6 +12,7 @@ use super::scope::TurnScope;
 use super::{Agent, Error};
 use crate::event::Event;
 use crate::point::Point;
+use crate::point::caller::Caller;
 use crate::point::dispatch::Dispatched;
 use crate::point::payload::{Source, StopReason, TurnSummary};
 use crate::session::Body;
@@ -75,6 +76,11 @@ impl DirectTurn<'_> {
         }
         self.agent.settle().await;
         Ok(out)
+    }
+
+    /// Returns the caller of what is done in this step of the turn.
+    pub(crate) fn caller(&self, step: u32) -> Caller {
+        self.scope.caller(step)
     }
 
     /// Ends the turn. Returns the reason for which a hook that must see everything would have ended it, if one failed.

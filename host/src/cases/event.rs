@@ -15,14 +15,21 @@ use crate::point::catalog::{self, for_each_point};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenEvent {
-    /// Name of the point.
+    /// Name of the point; `owner.NAME` for one that a plugin defines.
     pub point: String,
-    /// Payload, with the names of the contract in snake case.
+    /// Payload, with the names of the contract in snake case. At a point that a plugin defines, what its owner would pass.
     #[serde(default)]
     pub payload: Value,
     /// Step of the turn.
     #[serde(default = "first")]
     pub step: u32,
+}
+
+impl GivenEvent {
+    /// Whether the point is one that a plugin defines. No other has a dot in its name.
+    pub(super) fn is_of_plugin(&self) -> bool {
+        self.point.contains('.')
+    }
 }
 
 fn first() -> u32 {
@@ -69,6 +76,7 @@ pub(super) struct Fired {
 /// A payload does not fit its point, or the session failed.
 pub(super) async fn fire(session: &mut Session, events: &[GivenEvent]) -> Result<Fired, RunError> {
     let tools = session.tool_registry().clone();
+    let handle = session.handle();
     let turn = session.direct_turn()?;
     let mut fired = Fired::default();
     for event in events {
@@ -76,6 +84,16 @@ pub(super) async fn fire(session: &mut Session, events: &[GivenEvent]) -> Result
             point: event.point.clone(),
             message,
         };
+        if let Some((owner, _)) = event.point.split_once('.') {
+            let caller = turn.caller(event.step).caused_by(&owner.into());
+            let payload = event.payload.clone();
+            let started = Instant::now();
+            let called = handle.call_point(owner, &event.point, payload, caller);
+            let answer = called.await.map_err(|error| unfit(error.to_string()))?;
+            fired.took += started.elapsed();
+            fired.payload = answer.value;
+            continue;
+        }
         let name = catalog::find(&event.point).map_or(event.point.as_str(), |row| row.name);
         macro_rules! dispatch {
             ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {

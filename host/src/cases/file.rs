@@ -234,7 +234,7 @@ impl CaseFormat for Case {
         if let Some(event) = given
             .event
             .iter()
-            .find(|event| catalog::find(&event.point).is_none())
+            .find(|event| !event.is_of_plugin() && catalog::find(&event.point).is_none())
         {
             return Some(format!(
                 "there is no point `{}`; the README of the contract lists them",

@@ -1,4 +1,4 @@
-//! Runs a case: a host with the plugin alone in folders of its own, two turns warm and two turns cold.
+//! Runs a case: a host with the plugin and what it needs, in folders of its own, two turns warm and two turns cold.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,6 +16,7 @@ use super::event::fire;
 use super::expect::differences;
 use super::file::{Case, Given};
 use super::log::Heard;
+use super::needed::Needed;
 use super::seen::{Seen, text_of};
 use super::setup::{host, keep_in_store, options, script, unused_replies_of};
 use super::workspace::Workspace;
@@ -26,7 +27,7 @@ use crate::plugin;
 use crate::plugin::commands::CommandReply;
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Found;
-use crate::plugin::load::{LoadOptions, PluginSet};
+use crate::plugin::load::{LeftOut, LoadOptions, PluginSet};
 use crate::plugin::meter::Meter;
 use crate::point::payload::StopReason;
 use crate::provider::scripted::{Script, Scripted};
@@ -47,14 +48,16 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Options that load the plugin in this folder and no other.
-    pub(super) fn alone(&self, folder: &Path) -> LoadOptions {
-        LoadOptions {
+    /// Options that load the plugin in this folder, those that it needs, and no other.
+    pub(super) fn load_options(&self, folder: &Path, needed: &Needed) -> LoadOptions {
+        let folders = std::iter::once(folder).chain(needed.found.values().map(PathBuf::as_path));
+        let found = |folder: &Path| Found {
             // The names of those that come with Rind are kept for it.
-            chosen: vec![Found {
-                trust: Trust::Managed,
-                folder: folder.to_owned(),
-            }],
+            trust: Trust::Managed,
+            folder: folder.to_owned(),
+        };
+        LoadOptions {
+            chosen: folders.map(found).collect(),
             compiler: self.compiler.clone(),
             cache: self.cache.clone(),
             cache_key: self.cache_key.clone(),
@@ -257,17 +260,34 @@ impl<'a> Running<'a> {
     ) -> Result<Self, RunError> {
         let workspace = Workspace::new(&given.files)?;
         let meter = Arc::new(Meter::default());
+        let needed = Needed::of(folder);
         let options = LoadOptions {
             meter: Some(meter.clone()),
             is_cold,
-            ..options(runner, folder, name, given, &workspace)
+            ..options(runner, folder, name, given, &workspace, &needed)
         };
         let plugins = Arc::new(PluginSet::load(&options).await?);
-        keep_in_store(&plugins, given)?;
-        if let Some(left) = plugins.left_out.first() {
-            return Err(RunError::NotLoaded(left.why.to_string()));
+        keep_in_store(&plugins, name, given)?;
+        let is_own = |left: &&LeftOut| left.name == name;
+        if let Some(left) = plugins.left_out.iter().find(|left| !is_own(left)) {
+            let why = format!(
+                "it needs `{}`, which cannot be loaded: {}",
+                left.name, left.why
+            );
+            return Err(RunError::NotLoaded(why));
         }
-        let tools = plugins.plugins.iter().flat_map(|plugin| &plugin.tools);
+        if let Some(left) = plugins.left_out.iter().find(is_own) {
+            return Err(RunError::NotLoaded(format!(
+                "{}{}",
+                left.why,
+                needed.hint()
+            )));
+        }
+        let own = plugins
+            .plugins
+            .iter()
+            .filter(|plugin| plugin.manifest.name == name);
+        let tools = own.flat_map(|plugin| &plugin.tools);
         let own_tools = tools.map(|tool| tool.name.clone()).collect();
         let model = Arc::new(Scripted::new(Script::new(script(given))));
         let host = host(given, &workspace, plugins, model.clone()).await?;

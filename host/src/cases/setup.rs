@@ -1,10 +1,11 @@
-//! Host of a case: the plugin alone, a scripted model, and doubles of what must not be reached.
+//! Host of a case: the plugin and what it needs, a scripted model, and doubles of what must not be reached.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::doubles::{CannedNames, CaseSecrets, Person, canned};
 use super::file::Given;
+use super::needed::Needed;
 use super::run::{RunError, Runner, TURNS};
 use super::workspace::Workspace;
 use crate::config::PluginSettings;
@@ -14,11 +15,15 @@ use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::provider::scripted::{Reply, Scripted};
 use crate::tool::policy::{PolicyMode, ToolPolicy};
 
-/// Puts the given values into the plugin's store.
-pub(super) fn keep_in_store(plugins: &PluginSet, given: &Given) -> Result<(), RunError> {
+/// Puts the given values into the store of the plugin.
+pub(super) fn keep_in_store(
+    plugins: &PluginSet,
+    name: &str,
+    given: &Given,
+) -> Result<(), RunError> {
     let stores = plugins.stores();
     for (key, value) in &given.store {
-        for store in stores.values() {
+        if let Some(store) = stores.get(name) {
             store.set(key, value).map_err(|error| RunError::Store {
                 key: key.clone(),
                 message: error.to_string(),
@@ -56,13 +61,14 @@ pub(super) async fn host(
         .await
 }
 
-/// Options that load the plugin for a case: all that it asks for is granted, and nothing leaves the machine.
+/// Options that load the plugins for a case: all that they ask for is granted, and nothing leaves the machine.
 pub(super) fn options(
     runner: &Runner,
     folder: &Path,
     name: &str,
     given: &Given,
     workspace: &Workspace,
+    needed: &Needed,
 ) -> LoadOptions {
     let mut options = LoadOptions {
         egress: EgressOptions {
@@ -71,14 +77,16 @@ pub(super) fn options(
             canned: Some(canned(given.http.clone())),
             ..EgressOptions::default()
         },
-        ..runner.alone(folder)
+        ..runner.load_options(folder, needed)
     }
     .at(&workspace.paths);
     // Compiled once, not once a case.
     options.cache.clone_from(&runner.cache);
     options.cache_key.clone_from(&runner.cache_key);
-    // All that it asks for, which is what its author means it to have.
-    options.grants.flags = name.parse().into_iter().collect();
+    // All that they ask for, which is what their authors mean them to have.
+    let names = needed.found.keys().map(String::as_str);
+    let names = std::iter::once(name).chain(names);
+    options.grants.flags = names.filter_map(|name| name.parse().ok()).collect();
     let settings = PluginSettings {
         config: given.config.clone(),
         ..PluginSettings::default()

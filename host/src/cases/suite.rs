@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::file::{Case, CaseFile, CaseFormat, Expect, FileError, NOTHING_EXPECTED};
+use super::needed::Needed;
 use super::oversight::{FAILED, failed_turn, unknown_tools, unused_replies};
 use super::run::{CaseOutcome, Cost, Runner, run};
 use super::snapshot::{self, Snapshot, Unused};
@@ -125,7 +126,7 @@ pub(super) fn clear<C: CaseFormat>(
 /// Hooks, tools and commands of a plugin, each with the number of cases that called it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Hooks by point.
+    /// Hooks by point, those of other plugins included.
     pub hooks: Vec<(String, usize)>,
     /// Tools.
     pub tools: Vec<(String, usize)>,
@@ -249,7 +250,8 @@ impl Suite {
         runner: &Runner,
         ran: &[Ran],
     ) -> Result<Option<Coverage>, SuiteError> {
-        let set = PluginSet::load(&runner.alone(&self.folder)).await?;
+        let needed = Needed::of(&self.folder);
+        let set = PluginSet::load(&runner.load_options(&self.folder, &needed)).await?;
         let is_it = |plugin: &&std::sync::Arc<Loaded>| plugin.manifest.name == self.manifest.name;
         let Some(plugin) = set.plugins.iter().find(is_it) else {
             return Ok(None);
@@ -260,6 +262,7 @@ impl Suite {
         };
         let hooks = plugin.exports.iter();
         let hooks = hooks.filter(|export| catalog::find(export).is_some());
+        let hooks = hooks.chain(plugin.manifest.implements.keys());
         Ok(Some(Coverage {
             hooks: hooks.map(counted).collect(),
             tools: plugin

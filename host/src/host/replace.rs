@@ -56,6 +56,12 @@ pub struct PluginReplacer {
 }
 
 impl PluginReplacer {
+    /// Returns what the plugins act on the session with.
+    #[cfg(feature = "cases")]
+    pub(super) fn handle(&self) -> Arc<dyn AgentHandle> {
+        self.handle.clone()
+    }
+
     pub(super) fn new(
         plugins: Arc<PluginSet>,
         handle: Arc<dyn AgentHandle>,

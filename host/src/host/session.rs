@@ -291,6 +291,12 @@ impl Session {
         self.agent.direct_turn()
     }
 
+    /// Returns what its plugins act on the session with.
+    #[cfg(feature = "cases")]
+    pub(crate) fn handle(&self) -> std::sync::Arc<dyn crate::point::handle::AgentHandle> {
+        self.replacer.handle()
+    }
+
     /// Returns the tools with the checks of their arguments.
     #[cfg(feature = "cases")]
     pub(crate) fn tool_registry(&self) -> &crate::tool::registry::ToolRegistry {

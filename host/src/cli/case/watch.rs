@@ -7,6 +7,7 @@ use super::super::exit_code::ExitStatus;
 use super::super::files::{Files, LOOK, add, differing, within};
 use super::super::render;
 use super::{TestArgs, test_once};
+use crate::cases::needed::Needed;
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 
 /// Deepest folder within `tests` that is looked at.
@@ -57,16 +58,21 @@ async fn change(args: &TestArgs, before: Files) -> PathBuf {
     }
 }
 
-/// Finds the files that cases depend on: manifest, component, and everything in `tests`.
+/// Finds the files that cases depend on: manifests and components of the plugins and of those that they need, and everything in
+/// `tests`.
 fn files(folders: &[PathBuf]) -> Files {
     let mut found = Files::new();
-    for folder in folders {
+    let needed = folders.iter().flat_map(|folder| Needed::of(folder).found);
+    let needed: Vec<PathBuf> = needed.map(|(_, folder)| folder).collect();
+    for folder in folders.iter().chain(&needed) {
         let manifest = folder.join(FILE_NAME);
         let component = Manifest::read(folder, None).ok();
         let component = component.and_then(|manifest| manifest.component_path(folder));
         for path in component.into_iter().chain([manifest]) {
             add(&mut found, path);
         }
+    }
+    for folder in folders {
         within(&mut found, &folder.join("tests"), MAX_DEPTH, &|_| true);
     }
     found

@@ -1,6 +1,7 @@
 //! `rind plugin test` and `rind plugin call`: the real program on real components.
 
 mod event;
+mod needed;
 mod snapshot;
 mod watch;
 

@@ -1,0 +1,99 @@
+//! Cases of plugins that need others: those that they depend on, and those whose points they implement.
+
+use std::fs;
+
+use rind_tests::cli::Rind;
+use rind_tests::guests;
+
+use super::report;
+
+const IMPLEMENTER: &str = "name = \"one\"\nversion = \"0.1.0\"\ndescription = \"Implements points of another.\"\n\
+    component = \"guest_points.wasm\"\n[config.properties.name]\ntype = \"string\"\n\
+    [implements.\"owner.review\"]\n[implements.\"owner.permit\"]\n[implements.\"owner.opinions\"]\n\
+    [dependencies]\nowner = \"*\"\n";
+
+const CASES: &str = r#"
+[[case]]
+name = "called at the point of another"
+[case.given.event]
+point = "owner.review"
+payload = { text = "good" }
+[case.expect]
+payload = { text = "good!" }
+hooks = { "owner.review" = "changed" }
+
+[[case]]
+name = "called by the other in a turn"
+[case.given]
+tool = { name = "ask", arguments = { point = "review", payload = { text = "fine" } } }
+[case.expect]
+results = ['{"text":"fine!"} pass']
+hooks = { "owner.review" = "changed" }
+
+[[case]]
+name = "refuses at a gate of another"
+[case.given]
+config = { name = "one" }
+event = { point = "owner.permit", payload = { one = ["block", "not today"] } }
+[case.expect]
+hooks = { "owner.permit" = { outcome = "blocked", reason = "not today" } }
+"#;
+
+/// A plugin with cases, and beside it the one whose points it implements.
+fn implementer(cases: &str) -> Rind {
+    let rind = Rind::default();
+    let workspace = rind.workspace();
+    let put = guests::put("points", &workspace, |manifest| manifest);
+    let (owner, own) = (workspace.join("owner"), workspace.join("one"));
+    fs::rename(put, &owner).unwrap();
+    fs::create_dir_all(own.join("tests")).unwrap();
+    let component = "guest_points.wasm";
+    fs::copy(owner.join(component), own.join(component)).unwrap();
+    fs::write(own.join("plugin.toml"), IMPLEMENTER).unwrap();
+    fs::write(own.join("tests/cases.toml"), cases).unwrap();
+    rind
+}
+
+#[test]
+fn a_case_loads_what_its_plugin_needs_from_the_folders_beside_it() {
+    let rind = implementer(CASES);
+    let ran = rind.run(&["plugin", "test", "one", "--report", "json=out.json"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let report = report(&rind);
+    let hooks = &report["coverage"]["one"]["hooks"];
+    assert_eq!(hooks["owner.review"], 2, "{report}");
+    assert_eq!(
+        report["coverage"]["one"]["never_called"],
+        serde_json::json!(["owner.opinions"]),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_case_says_where_it_looked_for_what_its_plugin_needs() {
+    let rind = implementer(CASES);
+    fs::remove_dir_all(rind.workspace().join("owner")).unwrap();
+    let ran = rind
+        .run(&["plugin", "test", "one", "--only", "gate"])
+        .exits(1);
+    assert!(
+        ran.stdout.contains("it depends on plugin `owner` *, which is not loaded; cases load what a plugin needs from the folders beside it"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn a_payload_that_does_not_fit_the_schema_of_the_point_fails_the_case() {
+    let rind = implementer(
+        "[[case]]\nname = \"x\"\ngiven.event = { point = \"owner.review\", payload = { text = 7 } }\nexpect.denials = []\n\
+         [[case]]\nname = \"y\"\ngiven.event = { point = \"owner.gone\", payload = {} }\nexpect.denials = []\n",
+    );
+    let ran = rind.run(&["plugin", "test", "one"]).exits(1);
+    for said in [
+        "the payload of `owner.review` does not fit its schema",
+        "plugin `owner` declares no point `gone`",
+    ] {
+        assert!(ran.stdout.contains(said), "{said}: {}", ran.stdout);
+    }
+}
