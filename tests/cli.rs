@@ -22,8 +22,8 @@ use crate::guests;
 /// Variables of this process that the program keeps: where the toolchain is, which `rind plugin build` calls.
 const PASSED: [&str; 3] = ["PATH", "RUSTUP_TOOLCHAIN", "CARGO_TARGET_DIR"];
 
-/// Time after which anything in these tests counts as hanging.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Time after which anything in these tests counts as hanging. Some wait for a first build of the SDK, beside other builds.
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The key of the compile cache that all tests share. It guards nothing here.
 const CACHE_KEY: [u8; 32] = [7; 32];

@@ -133,6 +133,11 @@ async fn manifests_that_contradict_themselves_are_refused_with_what_to_do() {
             "[implements]\nreview = {}",
             "`review` is not written `owner.NAME`",
         ),
+        (
+            "priority = 7",
+            "[dependencies]\n\"../other\" = \"*\"",
+            "[dependencies]: the name `../other` is not made of 1 to 64 of a-z, 0-9 and `-`",
+        ),
     ];
     for (old, new, expected) in cases {
         let text = refused("every-point", |manifest| {

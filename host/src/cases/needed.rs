@@ -38,11 +38,14 @@ impl Needed {
                 if beside == folder || needed.found.contains_key(name) {
                     continue;
                 }
-                if beside.join(FILE_NAME).is_file() {
+                let found = Manifest::read(&beside, None);
+                // One that cannot be read may be the plugin: the loader says what is wrong with it.
+                let is_other = found.is_ok_and(|found| found.name != name);
+                if is_other || !beside.join(FILE_NAME).is_file() {
+                    needed.missing.insert(name.to_owned(), beside);
+                } else {
                     needed.found.insert(name.to_owned(), beside.clone());
                     open.push(beside);
-                } else {
-                    needed.missing.insert(name.to_owned(), beside);
                 }
             }
         }

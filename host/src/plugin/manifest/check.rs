@@ -91,6 +91,9 @@ impl Manifest {
                 check_name(caller).map_err(|e| format!("[points.{name}] callers: {e}"))?;
             }
         }
+        for name in self.dependencies.keys() {
+            check_name(name).map_err(|e| format!("[dependencies]: {e}"))?;
+        }
         for (name, options) in &self.implements {
             if name.split_once('.').is_none_or(|(owner, point)| {
                 check_name(owner).is_err() || check_name(point).is_err()

@@ -72,15 +72,33 @@ fn a_case_loads_what_its_plugin_needs_from_the_folders_beside_it() {
 #[test]
 fn a_case_says_where_it_looked_for_what_its_plugin_needs() {
     let rind = implementer(CASES);
-    fs::remove_dir_all(rind.workspace().join("owner")).unwrap();
-    let ran = rind
-        .run(&["plugin", "test", "one", "--only", "gate"])
-        .exits(1);
+    let owner = rind.workspace().join("owner");
+    let refused = || {
+        let ran = rind.run(&["plugin", "test", "one", "--only", "gate"]);
+        ran.exits(1).stdout
+    };
+    let missing = "it depends on plugin `owner` *, which is not loaded; cases load what a plugin needs from the folders beside it";
+    // Another plugin in the folder of this name is not what is needed.
+    let manifest = fs::read_to_string(owner.join("plugin.toml")).unwrap();
+    let other = manifest.replace("\"owner\"", "\"other\"");
+    fs::write(owner.join("plugin.toml"), other).unwrap();
+    let said = refused();
+    assert!(said.contains(missing), "{said}");
+    // What is wrong with it is said of it.
+    fs::write(
+        owner.join("plugin.toml"),
+        manifest.replace("kind = \"gate\"", "kind = \"wall\""),
+    )
+    .unwrap();
+    let said = refused();
+    assert!(said.contains("it needs `"), "{said}");
     assert!(
-        ran.stdout.contains("it depends on plugin `owner` *, which is not loaded; cases load what a plugin needs from the folders beside it"),
-        "{}",
-        ran.stdout
+        said.contains("owner/plugin.toml is not a plugin manifest"),
+        "{said}"
     );
+    fs::remove_dir_all(&owner).unwrap();
+    let said = refused();
+    assert!(said.contains(missing), "{said}");
 }
 
 #[test]
