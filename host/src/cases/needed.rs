@@ -24,12 +24,9 @@ impl Needed {
         let Ok(folder) = folder.canonicalize() else {
             return needed;
         };
-        let mut open = vec![folder.clone()];
-        while let Some(next) = open.pop() {
-            // A manifest that cannot be read is the loader's to tell of.
-            let Ok(manifest) = Manifest::read(&next, None) else {
-                continue;
-            };
+        // A manifest that cannot be read is the loader's to tell of.
+        let mut open: Vec<Manifest> = Manifest::read(&folder, None).into_iter().collect();
+        while let Some(manifest) = open.pop() {
             let owners = manifest.implements.keys();
             let owners = owners.filter_map(|point| point.split_once('.').map(|(owner, _)| owner));
             let names = manifest.dependencies.keys().map(String::as_str);
@@ -38,14 +35,13 @@ impl Needed {
                 if beside == folder || needed.found.contains_key(name) {
                     continue;
                 }
-                let found = Manifest::read(&beside, None);
-                // One that cannot be read may be the plugin: the loader says what is wrong with it.
-                let is_other = found.is_ok_and(|found| found.name != name);
+                let read = Manifest::read(&beside, None);
+                let is_other = read.as_ref().is_ok_and(|read| read.name != name);
                 if is_other || !beside.join(FILE_NAME).is_file() {
                     needed.missing.insert(name.to_owned(), beside);
                 } else {
-                    needed.found.insert(name.to_owned(), beside.clone());
-                    open.push(beside);
+                    needed.found.insert(name.to_owned(), beside);
+                    open.extend(read);
                 }
             }
         }

@@ -27,7 +27,7 @@ use crate::plugin;
 use crate::plugin::commands::CommandReply;
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Found;
-use crate::plugin::load::{LeftOut, LoadOptions, PluginSet};
+use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::plugin::meter::Meter;
 use crate::point::payload::StopReason;
 use crate::provider::scripted::{Script, Scripted};
@@ -268,20 +268,16 @@ impl<'a> Running<'a> {
         };
         let plugins = Arc::new(PluginSet::load(&options).await?);
         keep_in_store(&plugins, name, given)?;
-        let is_own = |left: &&LeftOut| left.name == name;
-        if let Some(left) = plugins.left_out.iter().find(|left| !is_own(left)) {
-            let why = format!(
-                "it needs `{}`, which cannot be loaded: {}",
-                left.name, left.why
-            );
+        // What it needs is looked at first: without that it is left out as well.
+        let left_out = &plugins.left_out;
+        let needs = left_out.iter().find(|left| left.name != name);
+        if let Some(left) = needs.or(left_out.first()) {
+            let what = match needs {
+                Some(left) => format!("it needs `{}`, which cannot be loaded: ", left.name),
+                None => String::new(),
+            };
+            let why = format!("{what}{}{}", left.why, needed.hint());
             return Err(RunError::NotLoaded(why));
-        }
-        if let Some(left) = plugins.left_out.iter().find(is_own) {
-            return Err(RunError::NotLoaded(format!(
-                "{}{}",
-                left.why,
-                needed.hint()
-            )));
         }
         let own = plugins
             .plugins

@@ -96,6 +96,18 @@ fn a_case_says_where_it_looked_for_what_its_plugin_needs() {
         said.contains("owner/plugin.toml is not a plugin manifest"),
         "{said}"
     );
+    // And what that needs in turn is looked for in the same place.
+    fs::write(
+        owner.join("plugin.toml"),
+        format!("{manifest}\n[dependencies]\ngone = \"*\"\n"),
+    )
+    .unwrap();
+    let said = refused();
+    assert!(
+        said.contains("it needs `owner`, which cannot be loaded: it depends on plugin `gone`"),
+        "{said}"
+    );
+    assert!(said.contains("/gone`"), "{said}");
     fs::remove_dir_all(&owner).unwrap();
     let said = refused();
     assert!(said.contains(missing), "{said}");
