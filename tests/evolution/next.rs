@@ -1,12 +1,14 @@
 //! The next version of the contract, `next.wit`, as the host serves it when the feature `evolution` is on: an example of what
 //! a further version costs, its differences.
 
-use wasmtime::component::{HasSelf, LinkerInstance};
+use wasmtime::Store;
+use wasmtime::component::{HasSelf, Instance, InstancePre, LinkerInstance};
 
 use self::rind::plugin::{outcomes, payloads, types};
 use super::super::bindings::rind::plugin::{outcomes as wo, payloads as wp, state};
+use super::super::convert::{Argument, Show};
 use super::super::hooks::{Current, Typed, Wire};
-use super::super::host::{CurrentCall, HostState};
+use super::super::host::HostState;
 use super::super::sanitize::Sanitizer;
 use super::ContractVersion;
 use crate::point::{catalog, outcome as o, payload as p};
@@ -15,6 +17,7 @@ wasmtime::component::bindgen!({
     path: "../tests/evolution/next.wit",
     world: "rind:plugin/next",
     imports: { default: async | trappable },
+    exports: { default: async },
     // It did not change, so its types are those of the other version.
     with: { "rind:plugin/types@0.2.0": crate::point::contract::types },
 });
@@ -55,12 +58,32 @@ fn link_state(instance: &mut LinkerInstance<'_, HostState>) -> wasmtime::Result<
     })
 }
 
+/// The interface of a point.
+macro_rules! guest {
+    ($module:ident) => {
+        type Guest = exports::rind::plugin::$module::Guest;
+
+        fn guest(
+            pre: &InstancePre<HostState>,
+            store: &mut Store<HostState>,
+            instance: &Instance,
+        ) -> wasmtime::Result<Self::Guest> {
+            exports::rind::plugin::$module::GuestIndices::new(pre)?.load(store, instance)
+        }
+    };
+}
+
 impl Wire<V0_2> for catalog::TurnEnd {
-    type Shown = payloads::TurnSummary;
+    guest!(turn_end);
     type Answer = outcomes::Observed;
 
-    fn show(turn: &p::TurnSummary, call: &mut CurrentCall) -> Self::Shown {
-        let before = <Self as Wire<Current>>::show(turn, call);
+    async fn run(
+        guest: &Self::Guest,
+        store: &mut Store<HostState>,
+        turn: &p::TurnSummary,
+    ) -> wasmtime::Result<Result<Self::Answer, types::Error>> {
+        let before = turn.show(&mut store.data_mut().call);
+        let before = before.argument();
         let stop = match before.stop {
             wp::StopReason::Done if turn.tool_calls > 0 => payloads::StopReason::Worked,
             wp::StopReason::Done => payloads::StopReason::Done,
@@ -69,7 +92,7 @@ impl Wire<V0_2> for catalog::TurnEnd {
             wp::StopReason::Cancelled => payloads::StopReason::Cancelled,
             wp::StopReason::Failed => payloads::StopReason::Failed,
         };
-        payloads::TurnSummary {
+        let shown = payloads::TurnSummary {
             stop,
             steps: before.steps,
             tool_calls: before.tool_calls,
@@ -77,9 +100,10 @@ impl Wire<V0_2> for catalog::TurnEnd {
             cost_usd: before.cost_usd,
             unpriced_tokens: before.unpriced_tokens,
             duration_ms: before.duration_ms,
-            output: before.output,
+            output: before.output.clone(),
             calls_per_step: f64::from(turn.tool_calls) / f64::from(turn.steps.max(1)),
-        }
+        };
+        guest.call_run(store, &shown).await
     }
 
     fn outcome(answer: Self::Answer, sanitizer: Sanitizer<'_>) -> o::Observed {
@@ -88,11 +112,15 @@ impl Wire<V0_2> for catalog::TurnEnd {
 }
 
 impl Wire<V0_2> for catalog::PreOutput {
-    type Shown = String;
+    guest!(pre_output);
     type Answer = outcomes::OutputOutcome;
 
-    fn show(output: &String, call: &mut CurrentCall) -> String {
-        <Self as Wire<Current>>::show(output, call)
+    async fn run(
+        guest: &Self::Guest,
+        store: &mut Store<HostState>,
+        output: &String,
+    ) -> wasmtime::Result<Result<Self::Answer, types::Error>> {
+        guest.call_run(store, output).await
     }
 
     fn outcome(mut answer: Self::Answer, sanitizer: Sanitizer<'_>) -> o::OutputOutcome {
@@ -111,11 +139,15 @@ impl Wire<V0_2> for catalog::PreOutput {
 }
 
 impl Wire<V0_2> for catalog::PostOutput {
-    type Shown = String;
+    guest!(turn_done);
     type Answer = outcomes::Observed;
 
-    fn show(output: &String, call: &mut CurrentCall) -> String {
-        <Self as Wire<Current>>::show(output, call)
+    async fn run(
+        guest: &Self::Guest,
+        store: &mut Store<HostState>,
+        output: &String,
+    ) -> wasmtime::Result<Result<Self::Answer, types::Error>> {
+        guest.call_run(store, output).await
     }
 
     fn outcome(answer: Self::Answer, sanitizer: Sanitizer<'_>) -> o::Observed {

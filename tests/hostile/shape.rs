@@ -80,6 +80,12 @@ pub(crate) fn attacks() -> Vec<Attack> {
             imports("rind:plugin/model@0.1.0", ""),
             "side_effects = [\"external\"]",
         ),
+        load(
+            "exports a point in two versions that pass for each other",
+            twice(),
+            "it exports the point `context` twice",
+        )
+        .with("side_effects = [\"session\"]\n"),
         load("a memory of 64 bits", started("(memory i64 1)"), "memory64"),
         load(
             "shared memory",
@@ -176,6 +182,15 @@ async fn compile() -> String {
         Some(Why::Failed(error)) => error.to_string(),
         other => format!("PWNED: it was compiled: {other:?}"),
     }
+}
+
+/// A hook that is exported under two names: one of them could be judged, and the other one called.
+fn twice() -> Program {
+    let once = "(export \"rind:plugin/context@0.1.0\" (instance $context))";
+    let wat = include_str!("keeps_handle.wat");
+    assert!(wat.contains(once));
+    let again = once.replace("@0.1.0", "@0.1.1");
+    Program::Wat(wat.replace(once, &format!("{once} {again}")))
 }
 
 fn truncated() -> Program {

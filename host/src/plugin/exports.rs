@@ -7,7 +7,8 @@ use std::any::Any;
 
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{
-    Component, ComponentExportIndex, ComponentNamedList, Instance, Lift, Lower, TypedFunc,
+    Component, ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift, Lower,
+    TypedFunc,
 };
 use wasmtime::{Engine, Store};
 
@@ -32,7 +33,6 @@ pub(super) struct ExportedHook {
     pub(super) point: &'static str,
     /// The types of the version that the component was built against.
     pub(super) binding: &'static dyn Binding,
-    run: ComponentExportIndex,
 }
 
 /// The functions that a component exports.
@@ -82,12 +82,14 @@ impl Exports {
                     .ok_or_else(|| missing(interface, function))
             };
             if let Some((point, binding)) = contract::binding(name, version) {
-                let run = function("run")?;
-                exports.hooks.push(ExportedHook {
-                    point,
-                    binding,
-                    run,
-                });
+                function("run")?;
+                // The bindings look a point up by its name, and names of one line of versions pass for each other.
+                if exports.hooks.iter().any(|hook| hook.point == point) {
+                    return Err(wasmtime::Error::msg(format!(
+                        "it exports the point `{point}` twice, the second time as `{interface}`"
+                    )));
+                }
+                exports.hooks.push(ExportedHook { point, binding });
                 continue;
             }
             for (_, functions) in OTHERS.iter().filter(|(other, _)| *other == name) {
@@ -105,15 +107,16 @@ impl Exports {
         Ok(exports)
     }
 
-    /// Looks the functions up in a fresh instance, with their types checked.
+    /// Looks the functions up in a fresh instance of `pre`, with their types checked.
     pub(super) fn load(
         &self,
+        pre: &InstancePre<HostState>,
         store: &mut Store<HostState>,
         instance: &Instance,
     ) -> wasmtime::Result<Functions> {
         let mut hooks = Vec::with_capacity(self.hooks.len());
         for hook in &self.hooks {
-            hooks.push(hook.binding.load(store, instance, &hook.run)?);
+            hooks.push(hook.binding.load(pre, store, instance)?);
         }
         let tools = match &self.tools {
             Some([list, call]) => Some(Tools {
@@ -142,14 +145,14 @@ impl Exports {
 }
 
 impl Functions {
-    /// The function of a hook, by its place in [`Exports::hooks`].
-    pub(super) fn hook<F: Copy + 'static>(&self, at: usize) -> Option<F> {
-        self.hooks.get(at)?.downcast_ref().copied()
+    /// The interface of a hook, by its place in [`Exports::hooks`].
+    pub(super) fn hook<G: 'static>(&self, at: usize) -> Option<&G> {
+        self.hooks.get(at)?.downcast_ref()
     }
 }
 
 /// Looks one function up, with its types checked.
-pub(super) fn typed<Params, Results>(
+fn typed<Params, Results>(
     store: &mut Store<HostState>,
     instance: &Instance,
     function: &ComponentExportIndex,

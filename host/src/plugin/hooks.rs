@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use wasmtime::Store;
-use wasmtime::component::{ComponentExportIndex, Instance, Lift, Lower, TypedFunc};
+use wasmtime::component::{Instance, InstancePre};
 
 use super::bindings::rind::plugin::types as wt;
 use super::convert;
-use super::exports::typed;
-use super::host::{CurrentCall, HostState};
-use super::instance::Slot;
+use super::host::HostState;
+use super::instance::{self, Slot};
 use super::load::Loaded;
 use super::sanitize::Sanitizer;
 use crate::point::caller::Caller;
@@ -25,12 +24,12 @@ use crate::point::{Hook, PluginPoint, Point, outcome as o, payload as p};
 /// A point with the types of one version of the contract. It is chosen when a component is loaded; a call then goes through
 /// code that was made for these types.
 pub(super) trait Binding: Send + Sync {
-    /// Looks the function of a hook up in an instance, with its types checked.
+    /// Looks the function of a hook up in an instance, with its types checked: the [`Wire::Guest`].
     fn load(
         &self,
+        pre: &InstancePre<HostState>,
         store: &mut Store<HostState>,
         instance: &Instance,
-        run: &ComponentExportIndex,
     ) -> wasmtime::Result<Box<dyn Any + Send + Sync>>;
 
     /// Adds the hook to the registry: `at` is its place among those of its component.
@@ -39,12 +38,23 @@ pub(super) trait Binding: Send + Sync {
 
 /// The types of a point in version `V` of the contract, and the ways there from our own and back.
 pub(super) trait Wire<V>: Point {
-    /// Type of the payload, or a handle.
-    type Shown: Lower + Send + Sync + 'static;
-    type Answer: Lift + Send + Sync + 'static;
+    /// The generated interface of the point in one instance.
+    type Guest: Send + Sync + 'static;
+    type Answer: Send + Sync + 'static;
 
-    /// Copies the payload, or lends it to `call`.
-    fn show(payload: &Self::Payload, call: &mut CurrentCall) -> Self::Shown;
+    /// Finds the interface in an instance, with its types checked.
+    fn guest(
+        pre: &InstancePre<HostState>,
+        store: &mut Store<HostState>,
+        instance: &Instance,
+    ) -> wasmtime::Result<Self::Guest>;
+
+    /// Calls the guest with the payload, which goes from here straight into the guest's memory, or is lent to the call.
+    fn run(
+        guest: &Self::Guest,
+        store: &mut Store<HostState>,
+        payload: &Self::Payload,
+    ) -> impl Future<Output = wasmtime::Result<Result<Self::Answer, wt::Error>>> + Send;
 
     /// Makes an outcome of an answer; `sanitizer` is the way out for the call that was answered.
     fn outcome(answer: Self::Answer, sanitizer: Sanitizer<'_>) -> Self::Outcome;
@@ -60,17 +70,14 @@ impl<P, V> Typed<P, V> {
     pub(super) const BINDING: Self = Self(PhantomData);
 }
 
-type Run<P, V> = TypedFunc<(<P as Wire<V>>::Shown,), (Result<<P as Wire<V>>::Answer, wt::Error>,)>;
-
 impl<P: Wire<V>, V: 'static> Binding for Typed<P, V> {
     fn load(
         &self,
+        pre: &InstancePre<HostState>,
         store: &mut Store<HostState>,
         instance: &Instance,
-        run: &ComponentExportIndex,
     ) -> wasmtime::Result<Box<dyn Any + Send + Sync>> {
-        let run: Run<P, V> = typed(store, instance, run)?;
-        Ok(Box::new(run))
+        Ok(Box::new(P::guest(pre, store, instance)?))
     }
 
     fn bind(&self, registry: &mut Registry, spec: HookSpec, slot: Arc<Slot>, at: usize) {
@@ -102,16 +109,11 @@ impl<P: Wire<V>, V: 'static> Hook<P> for WasmHook<P, V> {
     ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
         Box::pin(async move {
             let mut busy = self.slot.acquire(caller).await?;
-            let instance = &mut busy.instance;
-            let call = &mut instance.store.data_mut().call;
-            call.caller.point = Some(Cow::Borrowed(P::NAME));
-            let shown = P::show(payload, call);
-            let run: Run<P, V> = instance
-                .functions
-                .hook(self.at)
-                .ok_or_else(|| gone(P::NAME))?;
-            let result = run.call_async(&mut instance.store, (shown,)).await;
-            let (answer,) = busy.settle(result)?;
+            let instance::Instance { store, functions } = &mut *busy.instance;
+            store.data_mut().call.caller.point = Some(Cow::Borrowed(P::NAME));
+            let guest: &P::Guest = functions.hook(self.at).ok_or_else(|| gone(P::NAME))?;
+            let result = P::run(guest, store, payload).await;
+            let answer = busy.settle(result)?;
             let sanitizer = Sanitizer::of_hook(self.slot.backing(), caller, P::NAME)
                 .with_given(convert::given(payload));
             match answer {
@@ -124,29 +126,38 @@ impl<P: Wire<V>, V: 'static> Hook<P> for WasmHook<P, V> {
 
 /// The newest version: the types that the table of points names, as they are generated.
 mod current {
-    use wasmtime::component::Resource;
+    use wasmtime::Store;
+    use wasmtime::component::{Instance, InstancePre};
 
-    use super::super::bindings::rind::plugin::handles::*;
+    use super::super::bindings::exports::rind::plugin as exports;
     use super::super::bindings::rind::plugin::outcomes::*;
-    use super::super::bindings::rind::plugin::payloads::*;
-    // `outcomes` has names for these as well.
-    use super::super::bindings::rind::plugin::payloads::{Assessment, PromptPart};
-    use super::super::bindings::rind::plugin::types::Message;
-    use super::super::convert::{Sanitize, Show, ShowAsIs};
-    use super::{Binding, Current, CurrentCall, Sanitizer, Typed, Wire};
+    use super::super::bindings::rind::plugin::types::Error;
+    use super::super::convert::{Argument, Sanitize, Show, ShowAsIs};
+    use super::{Binding, Current, HostState, Sanitizer, Typed, Wire};
     use crate::point::Point;
     use crate::point::catalog::{self, for_each_point};
-
-    type Lent<T> = Resource<T>;
 
     macro_rules! current {
         ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
             $(impl Wire<Current> for catalog::$marker {
-                type Shown = $payload;
+                type Guest = exports::$module::Guest;
                 type Answer = $outcome;
 
-                fn show(payload: &<Self as Point>::Payload, call: &mut CurrentCall) -> $payload {
-                    payload.show(call)
+                fn guest(
+                    pre: &InstancePre<HostState>,
+                    store: &mut Store<HostState>,
+                    instance: &Instance,
+                ) -> wasmtime::Result<Self::Guest> {
+                    exports::$module::GuestIndices::new(pre)?.load(store, instance)
+                }
+
+                async fn run(
+                    guest: &Self::Guest,
+                    store: &mut Store<HostState>,
+                    payload: &<Self as Point>::Payload,
+                ) -> wasmtime::Result<Result<$outcome, Error>> {
+                    let shown = payload.show(&mut store.data_mut().call);
+                    guest.call_run(store, shown.argument()).await
                 }
 
                 fn outcome(mut answer: $outcome, sanitizer: Sanitizer<'_>) -> $outcome {

@@ -142,7 +142,7 @@ impl Template {
         store.set_max_component_handles(MAX_HANDLES);
         let made = async {
             let instance = self.pre.instantiate_async(&mut store).await?;
-            self.exports.load(&mut store, &instance)
+            self.exports.load(&self.pre, &mut store, &instance)
         };
         match made.await {
             Ok(functions) => Ok(Instance { store, functions }),

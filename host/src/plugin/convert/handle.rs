@@ -27,10 +27,10 @@ pub(in super::super) enum Lent {
 
 /// A payload that is converted for guests, or lent.
 pub(in super::super) trait Show {
-    /// The generated type, or a handle.
+    /// [`Converted`], or a handle.
     type Shown;
 
-    /// Copies the payload, or lends it to `call`.
+    /// Converts the payload, or lends it to `call`.
     fn show(&self, call: &mut CurrentCall) -> Self::Shown;
 }
 
@@ -39,15 +39,57 @@ pub(in super::super) trait Show {
 pub(in super::super) trait ShowAsIs {
     type Shown;
 
-    /// Copies the payload.
+    /// Returns the payload.
     fn show(&self, call: &mut CurrentCall) -> Self::Shown;
 }
 
-impl<T: Clone> ShowAsIs for &T {
-    type Shown = T;
+impl<'a, T> ShowAsIs for &'a T {
+    type Shown = &'a T;
 
-    fn show(&self, _call: &mut CurrentCall) -> T {
-        T::clone(self)
+    fn show(&self, _call: &mut CurrentCall) -> &'a T {
+        self
+    }
+}
+
+/// A payload in the generated type.
+pub(in super::super) struct Converted<T>(pub(in super::super) T);
+
+/// Form of a shown payload that generated functions take: handles by value, all else by reference.
+pub(in super::super) trait Argument {
+    type As<'a>
+    where
+        Self: 'a;
+
+    fn argument(&self) -> Self::As<'_>;
+}
+
+impl<T> Argument for &T {
+    type As<'a>
+        = &'a T
+    where
+        Self: 'a;
+
+    fn argument(&self) -> &T {
+        self
+    }
+}
+
+impl<T> Argument for Converted<T> {
+    type As<'a>
+        = &'a T
+    where
+        Self: 'a;
+
+    fn argument(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: 'static> Argument for Resource<T> {
+    type As<'a> = Resource<T>;
+
+    fn argument(&self) -> Self {
+        Resource::new_borrow(self.rep())
     }
 }
 

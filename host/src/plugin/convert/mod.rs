@@ -8,7 +8,7 @@ mod outcome;
 mod payload;
 
 pub(super) use answer::answer;
-pub(super) use handle::{Lent, Show, ShowAsIs, given};
+pub(super) use handle::{Argument, Lent, Show, ShowAsIs, given};
 pub(super) use outcome::{Sanitize, point_outcome};
 pub(super) use payload::{effect_class_from, message, part, tool_call};
 

@@ -2,7 +2,7 @@
 
 use super::super::bindings::rind::plugin::{payloads as wp, types as wt};
 use super::super::host::CurrentCall;
-use super::handle::Show;
+use super::handle::{Converted, Show};
 use crate::message::{
     Blob, Content, EffectClass, Message, Origin, Part, Role, ToolCall, ToolResult,
 };
@@ -87,19 +87,19 @@ pub(in super::super) fn effect_class_from(class: wt::EffectClass) -> EffectClass
 }
 
 impl Show for Message {
-    type Shown = wt::Message;
+    type Shown = Converted<wt::Message>;
 
-    fn show(&self, call: &mut CurrentCall) -> wt::Message {
+    fn show(&self, call: &mut CurrentCall) -> Self::Shown {
         call.shown.extend(self.blobs().cloned());
-        message(self)
+        Converted(message(self))
     }
 }
 
 impl Show for p::ProposedCall {
-    type Shown = wp::ProposedCall;
+    type Shown = Converted<wp::ProposedCall>;
 
-    fn show(&self, _call: &mut CurrentCall) -> wp::ProposedCall {
-        wp::ProposedCall {
+    fn show(&self, _call: &mut CurrentCall) -> Self::Shown {
+        Converted(wp::ProposedCall {
             call: tool_call(&self.call),
             effect_class: match self.effect_class {
                 EffectClass::Read => wt::EffectClass::Read,
@@ -108,7 +108,7 @@ impl Show for p::ProposedCall {
                 EffectClass::External => wt::EffectClass::External,
             },
             plugin: self.plugin.clone(),
-        }
+        })
     }
 }
 
@@ -116,13 +116,13 @@ impl Show for p::ProposedCall {
 macro_rules! records {
     ($($record:ident { $($field:ident),* $(; $converted:ident)? })*) => {$(
         impl Show for p::$record {
-            type Shown = wp::$record;
+            type Shown = Converted<wp::$record>;
 
-            fn show(&self, _call: &mut CurrentCall) -> wp::$record {
-                wp::$record {
+            fn show(&self, _call: &mut CurrentCall) -> Self::Shown {
+                Converted(wp::$record {
                     $($field: self.$field.clone(),)*
                     $($converted: self.$converted.into(),)?
-                }
+                })
             }
         }
     )*};
