@@ -14,8 +14,10 @@ pub(crate) const TARGET: &str = "wasm32-wasip2";
 pub(crate) const PROFILE: &str = "plugin";
 
 /// The profile. Given on the command line, so that any crate gets it without writing it.
-const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 7] = [
     "inherits=\"release\"",
+    // A component is stripped of it anyway.
+    "debug=false",
     "opt-level=3",
     "lto=true",
     "codegen-units=1",
