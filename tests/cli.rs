@@ -43,7 +43,7 @@ pub fn program() -> &'static Path {
             .stderr(Stdio::inherit());
         // Benches measure what users run.
         if !cfg!(debug_assertions) {
-            cargo.arg("--release");
+            cargo.args(["--profile", "dist"]);
         }
         // What `cargo test` says of the tests' own package would make build scripts believe that they have to run again.
         for (name, _) in std::env::vars_os() {
