@@ -1,8 +1,9 @@
 //! Counts of all places, across sessions, in the plugin's store: one key for each place, so that learning writes little.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use rind_sdk::prelude::{Error, store};
+use rind_sdk::prelude::{Error, caller, store};
 
 use crate::follow::Followers;
 
@@ -11,8 +12,22 @@ const PREFIX: &str = "after/";
 /// Most places that are kept.
 const MAX_PLACES: usize = 512;
 
+/// Counts of places as they were read in one turn.
+#[derive(Default)]
+struct Seen {
+    session: String,
+    turn: u32,
+    places: BTreeMap<String, Option<Followers>>,
+}
+
+thread_local! {
+    /// Spares reading files after every call. What other sessions learn meanwhile is seen a turn later.
+    static SEEN: RefCell<Seen> = RefCell::default();
+}
+
 /// Adds what a turn has learnt: one write for each place, however many calls there were.
 pub(crate) fn keep(learnt: BTreeMap<String, Followers>) -> Result<(), Error> {
+    SEEN.take();
     for (key, more) in learnt {
         let kept = read(&key)?;
         if kept.is_none() {
@@ -31,13 +46,33 @@ pub(crate) fn followers(
     learnt: &BTreeMap<String, Followers>,
 ) -> Result<Option<Followers>, Error> {
     let key = key_of(place);
-    let kept = read(&key)?;
+    let kept = seen(&key)?;
     let Some(more) = learnt.get(&key) else {
         return Ok(kept);
     };
     let mut followers = kept.unwrap_or_default();
     followers.merge(more);
     Ok(Some(followers))
+}
+
+/// Reads a key once a turn.
+fn seen(key: &str) -> Result<Option<Followers>, Error> {
+    let (session, turn) = (caller::session(), caller::turn());
+    SEEN.with_borrow_mut(|seen| {
+        if (&seen.session, seen.turn) != (&session, turn) {
+            *seen = Seen {
+                session,
+                turn,
+                ..Seen::default()
+            };
+        }
+        if let Some(kept) = seen.places.get(key) {
+            return Ok(kept.clone());
+        }
+        let kept = read(key)?;
+        seen.places.insert(key.to_owned(), kept.clone());
+        Ok(kept)
+    })
 }
 
 fn read(key: &str) -> Result<Option<Followers>, Error> {

@@ -17,6 +17,8 @@ use crate::provider::scripted;
 #[derive(Default)]
 pub(in super::super) struct TurnRenderer {
     is_json: bool,
+    /// Whether nothing of it comes to the terminal, so that a question need not be waited for.
+    is_elsewhere: bool,
     /// Whether the model's words are shown as they come.
     is_live: bool,
     waiting: Waiting,
@@ -38,6 +40,8 @@ impl TurnRenderer {
         let is_live = super::is_live();
         Self {
             is_json: show.json,
+            // Asked once: it is a call of the system, and the answer is needed after every event.
+            is_elsewhere: show.json && !std::io::stdout().is_terminal(),
             is_live,
             waiting: Waiting::new(!show.json && has_terminal()),
             trace: show.trace.map(|detail| Trace::new(detail, is_live)),
@@ -143,7 +147,7 @@ impl TurnRenderer {
 
     /// Whether nothing of it comes to the terminal, so that a question need not be waited for.
     pub(in super::super) fn shows_elsewhere(&self) -> bool {
-        self.is_json && !std::io::stdout().is_terminal()
+        self.is_elsewhere
     }
 
     /// Leaves the terminal to a question.
