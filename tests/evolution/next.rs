@@ -58,8 +58,19 @@ fn link_state(instance: &mut LinkerInstance<'_, HostState>) -> wasmtime::Result<
     })
 }
 
-/// The interface of a point.
+/// The interface of a point; with `as it is`, also the call of one whose payload is a text that did not change.
 macro_rules! guest {
+    ($module:ident, as it is) => {
+        guest!($module);
+
+        async fn run(
+            guest: &Self::Guest,
+            store: &mut Store<HostState>,
+            text: &String,
+        ) -> wasmtime::Result<Result<Self::Answer, types::Error>> {
+            guest.call_run(store, text).await
+        }
+    };
     ($module:ident) => {
         type Guest = exports::rind::plugin::$module::Guest;
 
@@ -112,16 +123,8 @@ impl Wire<V0_2> for catalog::TurnEnd {
 }
 
 impl Wire<V0_2> for catalog::PreOutput {
-    guest!(pre_output);
+    guest!(pre_output, as it is);
     type Answer = outcomes::OutputOutcome;
-
-    async fn run(
-        guest: &Self::Guest,
-        store: &mut Store<HostState>,
-        output: &String,
-    ) -> wasmtime::Result<Result<Self::Answer, types::Error>> {
-        guest.call_run(store, output).await
-    }
 
     fn outcome(mut answer: Self::Answer, sanitizer: Sanitizer<'_>) -> o::OutputOutcome {
         let level = types::Level::Info;
@@ -139,16 +142,8 @@ impl Wire<V0_2> for catalog::PreOutput {
 }
 
 impl Wire<V0_2> for catalog::PostOutput {
-    guest!(turn_done);
+    guest!(turn_done, as it is);
     type Answer = outcomes::Observed;
-
-    async fn run(
-        guest: &Self::Guest,
-        store: &mut Store<HostState>,
-        output: &String,
-    ) -> wasmtime::Result<Result<Self::Answer, types::Error>> {
-        guest.call_run(store, output).await
-    }
 
     fn outcome(answer: Self::Answer, sanitizer: Sanitizer<'_>) -> o::Observed {
         <Self as Wire<Current>>::outcome(observed(answer), sanitizer)

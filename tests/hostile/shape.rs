@@ -86,6 +86,11 @@ pub(crate) fn attacks() -> Vec<Attack> {
             "it exports the point `context` twice",
         )
         .with("side_effects = [\"session\"]\n"),
+        load(
+            "exports its tools in two versions that pass for each other",
+            Program::Wat(TOOLS_TWICE.to_owned()),
+            "it exports the interface `tools` twice",
+        ),
         load("a memory of 64 bits", started("(memory i64 1)"), "memory64"),
         load(
             "shared memory",
@@ -183,6 +188,15 @@ async fn compile() -> String {
         other => format!("PWNED: it was compiled: {other:?}"),
     }
 }
+
+/// Tools under two names: one list could be looked at, and the other one called.
+const TOOLS_TWICE: &str = r#"(component
+  (core module $code (func (export "nothing")))
+  (core instance $core (instantiate $code))
+  (func $nothing (canon lift (core func $core "nothing")))
+  (instance $tools (export "list" (func $nothing)) (export "call" (func $nothing)))
+  (export "rind:plugin/tools@0.1.0" (instance $tools))
+  (export "rind:plugin/tools@0.1.1" (instance $tools)))"#;
 
 /// A hook that is exported under two names: one of them could be judged, and the other one called.
 fn twice() -> Program {

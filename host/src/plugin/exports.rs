@@ -85,9 +85,7 @@ impl Exports {
                 function("run")?;
                 // The bindings look a point up by its name, and names of one line of versions pass for each other.
                 if exports.hooks.iter().any(|hook| hook.point == point) {
-                    return Err(wasmtime::Error::msg(format!(
-                        "it exports the point `{point}` twice, the second time as `{interface}`"
-                    )));
+                    return Err(twice("point", point, interface));
                 }
                 exports.hooks.push(ExportedHook { point, binding });
                 continue;
@@ -96,6 +94,15 @@ impl Exports {
                 functions
                     .iter()
                     .try_for_each(|name| function(name).map(drop))?;
+            }
+            let is_found = match name {
+                "tools" => exports.tools.is_some(),
+                "implement" => exports.implement.is_some(),
+                "commands" => exports.commands.is_some(),
+                _ => false,
+            };
+            if is_found {
+                return Err(twice("interface", name, interface));
             }
             match name {
                 "tools" => exports.tools = Some([function("list")?, function("call")?]),
@@ -162,6 +169,13 @@ where
     Results: ComponentNamedList + Lift,
 {
     instance.get_typed_func(store, function)
+}
+
+/// Refuses a second export of one thing: only one of the two would be called.
+fn twice(kind: &str, name: &str, interface: &str) -> wasmtime::Error {
+    wasmtime::Error::msg(format!(
+        "it exports the {kind} `{name}` twice, the second time as `{interface}`"
+    ))
 }
 
 fn missing(interface: &str, function: &str) -> wasmtime::Error {
