@@ -3,15 +3,15 @@
 use include_dir::{Dir, DirEntry, File, include_dir};
 
 /// The contract; released versions are in folders below it.
-static CONTRACT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../wit");
+static CONTRACT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
 
-static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates");
+static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../templates");
 
-static RUST: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/rust/src");
-static RUST_MACROS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/rust/macros/src");
+static RUST: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/rust/src");
+static RUST_MACROS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/rust/macros/src");
 
-static JAVASCRIPT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/js");
-static PYTHON: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/python");
+static JAVASCRIPT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/js");
+static PYTHON: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/python");
 
 /// Manifests of the Rust SDK, of its macros, and of the workspace that they take versions from.
 pub(super) const RUST_MANIFESTS: [&str; 3] = [

@@ -1,23 +1,34 @@
 //! Plugins that the program carries: the core, and an example for demos. They are read from memory, so there is nothing to
 //! install, and nothing that another process could replace while they are loaded.
 //!
-//! `build.rs` compiles them. Their folders lie below the path of the program itself, where no file can be.
+//! The binary hands them to [`main`](super::main); the build script of its package compiles them. Their folders lie below the path of
+//! the program itself, where no file can be.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use include_dir::{Dir, DirEntry, include_dir};
+use include_dir::{Dir, DirEntry};
 
 use crate::grant::held::HeldFolder;
 
-static FILES: Dir<'_> = include_dir!("$OUT_DIR/carried");
+/// Folders `plugins` and `examples`, with a folder for each plugin. A program has them once and for all.
+static FILES: OnceLock<&'static Dir<'static>> = OnceLock::new();
 
 /// Name that stands for the program where the system does not tell its path.
 const PROGRAM: &str = "rind";
 
+/// Sets the files, at the start of the program.
+pub(super) fn carry(files: &'static Dir<'static>) {
+    // Only the second call in a process fails, and there is none.
+    let _ = FILES.set(files);
+}
+
 /// Returns the files of all of them.
 pub(super) fn files() -> HeldFolder {
     let mut files = Vec::new();
-    add(&FILES, &mut files);
+    if let Some(carried) = FILES.get() {
+        add(carried, &mut files);
+    }
     HeldFolder::of(program(), files)
 }
 

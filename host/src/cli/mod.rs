@@ -75,9 +75,11 @@ use exit_code::ExitStatus;
 /// Time that leftover tasks have to end when the program ends.
 const SHUTDOWN: Duration = Duration::from_millis(200);
 
-/// Runs the program.
+/// Runs the program. `carried` has the plugins that it carries: a folder for each of the core in `plugins`, and of those for demos in
+/// `examples`.
 #[must_use]
-pub fn main() -> ExitCode {
+pub fn main(carried: &'static include_dir::Dir<'static>) -> ExitCode {
+    carried::carry(carried);
     let exit = run_program();
     let Some(why) = render::failure() else {
         return exit;

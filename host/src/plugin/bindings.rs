@@ -2,7 +2,7 @@
 
 mod generated {
     wasmtime::component::bindgen!({
-        path: "../wit",
+        path: "../../wit",
         world: "rind:plugin/plugin",
         // Questions about the caller and parts of a payload are answered from memory: a future for each would cost more than
         // the answer.

@@ -24,7 +24,7 @@ type Lent<T> = Arc<T>;
 /// The messages of a request.
 type Conversation = Vec<Message>;
 
-include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/points.in"));
+include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit/points.in"));
 pub(crate) use for_each_point;
 
 /// One built-in point, for tables and checks.
