@@ -1,9 +1,11 @@
 //! Cost of a hook: through Rind's dispatch, as the bare call of the same component, as a native trait object, and as a process.
-//! `cargo bench -p rind-benches` runs all of it; each group compares within one run.
+//! `cargo bench -p rind-benches` runs all of it; each group compares within one run. The first lines compare a hook with the bare call
+//! in turns, so that a machine whose speed changes from second to second changes both alike.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
-    reason = "a bench that cannot go on fails"
+    clippy::print_stdout,
+    reason = "a bench that cannot go on fails, and it prints"
 )]
 
 use std::hint::black_box;
@@ -228,6 +230,39 @@ fn time_process(size: usize, iters: u64) -> Duration {
     started.elapsed()
 }
 
+/// Pairs of a measurement in turns.
+const PAIRS: usize = 400;
+
+/// Bytes that the calls of one sample carry in all; small payloads make 500 calls.
+const SAMPLE_BYTES: usize = 10_000_000;
+
+/// A hook through dispatch and the bare call, in turns: the median of the ratios of neighbors, and the lowest time of each.
+fn in_turns(_: &mut Criterion) {
+    let runtime = runtime();
+    let mut bare = bare_instance(&runtime);
+    let dispatcher = dispatcher(&runtime, 1);
+    for (name, size) in SIZES {
+        let n_calls = (SAMPLE_BYTES / size).clamp(10, 500) as u64;
+        let each = |took: Duration| took.as_nanos() as f64 / n_calls as f64;
+        let pairs: Vec<(f64, f64)> = (0..PAIRS)
+            .map(|_| {
+                let bare = time_bare(&runtime, &mut bare, size, n_calls);
+                let dispatch = time_dispatch(&runtime, &dispatcher, size, n_calls);
+                (each(bare), each(dispatch))
+            })
+            .collect();
+        let mut ratios: Vec<f64> = pairs.iter().map(|(bare, hook)| hook / bare).collect();
+        ratios.sort_by(f64::total_cmp);
+        let lowest = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).fold(f64::MAX, f64::min);
+        let (bare, hook) = (lowest(|pair| pair.0), lowest(|pair| pair.1));
+        println!(
+            "hook, {name}, in turns: {:.2} times the bare call; lowest {bare:.0} and {hook:.0} ns, {:.2} times",
+            ratios[PAIRS / 2],
+            hook / bare,
+        );
+    }
+}
+
 fn hook(c: &mut Criterion) {
     let runtime = runtime();
     let mut bare = bare_instance(&runtime);
@@ -354,5 +389,5 @@ fn scan(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, hook, handle, load, scan);
+criterion_group!(benches, in_turns, hook, handle, load, scan);
 criterion_main!(benches);

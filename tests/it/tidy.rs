@@ -91,13 +91,13 @@ fn the_program_alone_and_with_the_tests_is_built_of_the_same_builds() {
 
 #[test]
 fn no_source_file_is_too_long() {
-    let sources = sources(&["host/src", "sdk", "plugins"], &["rs", "py", "js"]);
+    let sources = sources(&["host", "sdk", "plugins"], &["rs", "py", "js"]);
     none(sources.iter().filter_map(shape::check_size).collect());
 }
 
 #[test]
 fn every_module_says_what_it_is_for() {
-    let sources = sources(&["host/src", "sdk", "plugins", "tests"], &["rs"]);
+    let sources = sources(&["host", "sdk", "plugins", "tests"], &["rs"]);
     none(sources.iter().filter_map(docs::check_module).collect());
 }
 
