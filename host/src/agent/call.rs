@@ -119,7 +119,6 @@ impl TurnScope {
         Refusal::new("user", SKIPPED).of(call, Vec::new())
     }
 
-    /// Returns the name of the plugin that the tool of a call is from.
     fn plugin_of(&self, call: &ToolCall) -> Option<String> {
         let tools = self.tools();
         let known = tools.get(&call.name);

@@ -19,15 +19,12 @@ pub(super) struct Asked {
     pub(super) answer: AnswerSender,
 }
 
-/// A question to the person.
 pub(super) enum AskedQuestion {
     /// Whether a tool call may run.
     Call(Question),
-    /// A question of a plugin.
     Person(PersonQuestion),
 }
 
-/// An answer of the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AskedAnswer {
     Call(ApprovalAnswer),
@@ -122,7 +119,6 @@ impl Approver for TerminalApprover {
     }
 }
 
-/// Returns the screen of a question.
 pub(super) fn screen(question: &AskedQuestion) -> Screen {
     match question {
         AskedQuestion::Call(question) => screen_of_call(question),

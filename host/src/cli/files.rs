@@ -81,7 +81,6 @@ pub(super) fn within(
     }
 }
 
-/// Adds a file, if it is there.
 pub(super) fn add(found: &mut Files, path: PathBuf) {
     if let Ok(metadata) = path.metadata() {
         found.insert(path, (metadata.modified().ok(), metadata.len()));

@@ -44,7 +44,6 @@ pub(super) struct Prepared {
     exits: ExitAtSignals,
 }
 
-/// An open session with what belongs to it.
 pub(super) struct Opened {
     pub(super) session: Session,
     /// Questions about tool calls; none come when nobody answers.
@@ -146,7 +145,6 @@ impl Prepared {
         setup::load_options(&self.paths, &self.config, &args.plugins, project, grants)
     }
 
-    /// Opens the session.
     pub(super) async fn open(self, args: &OpenArgs) -> anyhow::Result<Opened> {
         drop(self.project);
         let (approver, questions) = approver(self.has_terminal);

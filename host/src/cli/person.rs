@@ -7,7 +7,6 @@ use super::question::{Line, Screen};
 use super::render::{BOLD, DIM, PLUGIN, WARN};
 use crate::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 
-/// Returns the screen of a question.
 pub(super) fn screen(question: &PersonQuestion) -> Screen {
     let head = Line::new("")
         .styled(WARN.bold(), "? ")

@@ -192,7 +192,6 @@ impl Places {
     }
 }
 
-/// The place of a text in a node.
 fn scalar(node: &Node, value: &str) -> Option<Place> {
     match &node.kind {
         NodeKind::Scalar(text, _) => {

@@ -50,7 +50,6 @@ impl SkillArguments {
     }
 }
 
-/// A value as text.
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -96,7 +95,6 @@ fn words(text: &str) -> Vec<String> {
 enum Placeholder<'a> {
     /// The base directory.
     Folder,
-    /// The folder of the plugin.
     PluginFolder,
     All,
     /// From 0.
@@ -198,7 +196,6 @@ fn attribute(text: &str) -> String {
 /// Placeholders for the folder of the bundle.
 pub(super) const FOLDERS: [&str; 3] = ["${CLAUDE_SKILL_DIR}", "${baseDir}", "{baseDir}"];
 
-/// The placeholder that `text` begins with.
 fn placeholder<'a>(skill: &'a Skill, text: &str, takes: bool) -> Option<(Placeholder<'a>, usize)> {
     const PLUGIN: &str = "${CLAUDE_PLUGIN_ROOT}";
     if let Some(name) = FOLDERS.iter().find(|name| text.starts_with(**name)) {

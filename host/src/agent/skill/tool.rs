@@ -20,7 +20,6 @@ use crate::tool::policy::{PolicyCall, ToolVerdict};
 use crate::tool::subject::{Subject, WorkspacePath};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Name of the tool.
 pub(in crate::agent) const TOOL: &str = "skill";
 
 #[derive(Debug, Deserialize, JsonSchema)]

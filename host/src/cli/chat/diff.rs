@@ -41,7 +41,6 @@ struct Known {
     changed: HashMap<String, Changed>,
 }
 
-/// A change of a file.
 #[derive(Default)]
 pub(super) struct Changed {
     /// First lines of it with those around them, each with its number.
@@ -80,7 +79,6 @@ impl Diffs {
         }
     }
 
-    /// Takes what a call changed.
     pub(super) fn take(&self, call: &str) -> Changed {
         lock(&self.0).changed.remove(call).unwrap_or_default()
     }

@@ -14,7 +14,6 @@ const CODE: Style = AnsiColor::Cyan.on_default();
 /// Narrowest text beside marks and indentation.
 const MIN_COLUMNS: usize = 8;
 
-/// Indentation of code.
 const CODE_INDENT: &str = "  ";
 
 /// Renders Markdown in rows of at most so many columns; only code is not broken.
@@ -32,7 +31,6 @@ pub(super) fn rows(source: &str, columns: usize) -> Vec<String> {
     page.rows
 }
 
-/// A level of indentation.
 #[derive(Default)]
 struct Indent {
     /// Mark before the next row, once.
@@ -52,7 +50,6 @@ struct Page {
     line: Vec<(Style, String)>,
     /// Language of the open block of code.
     code: Option<String>,
-    /// Target of the open link.
     link: String,
     table: Option<Vec<Vec<String>>>,
     /// Whether a blank row comes before the next block.

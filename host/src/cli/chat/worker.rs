@@ -32,7 +32,6 @@ enum Kind {
     Command,
 }
 
-/// Input of a turn.
 pub(super) struct Prompt {
     pub(super) text: String,
     /// The slash command that it comes from.
@@ -41,7 +40,6 @@ pub(super) struct Prompt {
     pub(super) images: Vec<Attachment>,
 }
 
-/// End of a job.
 pub(super) enum Done {
     Turn(Result<TurnOutcome, Error>),
     Command(anyhow::Result<Outcome>),
@@ -117,7 +115,6 @@ impl Worker {
         matches!(self.running, Some((Kind::Turn, _)))
     }
 
-    /// Begins a turn.
     pub(super) fn turn(&mut self, prompt: Prompt) {
         let cancel = self.begin(Kind::Turn);
         // A task that ended says so in `done`.

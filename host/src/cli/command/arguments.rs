@@ -8,13 +8,11 @@ use serde_json::{Map, Value};
 use super::Completion;
 use crate::tool::schema;
 
-/// One word of a line.
 struct Word<'a> {
     /// Offset of its first byte in the line.
     start: usize,
     /// The word without quotes and backslashes.
     text: String,
-    /// The word as it was typed.
     typed: &'a str,
 }
 

@@ -57,7 +57,6 @@ pub(super) struct About {
     pub(super) skills: Arc<Skills>,
 }
 
-/// One command.
 struct Entry {
     name: String,
     description: String,
@@ -79,7 +78,6 @@ impl Entry {
 enum Kind {
     BuiltIn(&'static BuiltIn),
     Template(Template),
-    /// A command of this plugin.
     Plugin(String),
     Skill(Arc<Skill>),
     /// A file that cannot be used, and why.
@@ -91,11 +89,9 @@ enum Kind {
 pub(super) struct Call {
     entry: Arc<Entry>,
     arguments: Value,
-    /// The line that was typed.
     line: String,
 }
 
-/// Result of a command.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// Text for the person. It may hold text of others, and is made printable where it is shown.
@@ -115,7 +111,6 @@ pub(super) enum Outcome {
 /// An action of whoever runs the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// End the program.
     Quit,
     /// Ask this model from the next turn on.
     Model(String),
@@ -200,7 +195,6 @@ impl Commands {
         *list = List::new(others.chain(entries.into_iter().map(Arc::new)));
     }
 
-    /// Returns the commands as they are now.
     fn list(&self) -> List {
         let list = self.list.read();
         list.unwrap_or_else(PoisonError::into_inner).clone()

@@ -9,7 +9,6 @@ const STARTER: &str = include_str!("starter.toml");
 /// Mark of a line that sets what has no default.
 const EXAMPLE: &str = "#: ";
 
-/// Returns the defaults.
 pub(super) fn defaults() -> anyhow::Result<toml::Table> {
     toml::from_str(STARTER).context("read the defaults that the program carries")
 }

@@ -87,7 +87,6 @@ pub(in super::super) fn made(draft: &Draft, folder: &Path, is_cached: bool, plug
     }
 }
 
-/// Tells what a summary took.
 pub(in super::super) fn summarized(turn: &TurnSummary) {
     let cost = match (turn.unpriced_tokens, dollars(turn.cost_usd)) {
         (0, None) => String::new(),

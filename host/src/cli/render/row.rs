@@ -55,7 +55,6 @@ impl Row {
         self.pad(1).add(style, text)
     }
 
-    /// The name of a plugin, if there is one.
     pub(super) fn plugin(self, name: &Option<String>) -> Self {
         match name {
             Some(name) => self.then(PLUGIN, name),

@@ -53,7 +53,6 @@ pub(in super::super) struct SkillInstallArgs {
     yes: bool,
 }
 
-/// A skill that is ready to be installed.
 pub(super) struct Ready {
     pub(super) name: String,
     pub(super) bundle: Bundle,

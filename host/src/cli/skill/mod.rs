@@ -192,7 +192,6 @@ fn shadowed_by(skills: &Skills, name: &str) -> Vec<PathBuf> {
     others.map(|(_, file, _)| file.to_owned()).collect()
 }
 
-/// Reads the skill of a path.
 fn of_path(path: &Path) -> Skills {
     skill::discover(
         &[Root::new(Source::Local, path.to_owned())],
@@ -201,7 +200,6 @@ fn of_path(path: &Path) -> Skills {
     )
 }
 
-/// The path that a word means, if it is one.
 fn as_path(word: &str) -> Option<&Path> {
     let path = Path::new(word);
     let is_path = word.contains('/') || word.starts_with('.') || path.join(skill::FILE).is_file();

@@ -21,7 +21,6 @@ const PROGRAMS: [&str; 18] = [
     "pyc", "rb", "sh", "so", "ts",
 ];
 
-/// Makes the screen.
 pub(super) fn screen(all: &[Ready], skills: &Path) -> Screen {
     let changes: Vec<&Ready> = all
         .iter()

@@ -30,7 +30,6 @@ const MAX_NAMED: usize = 8;
 /// Most arguments that are named where all tools are listed.
 const MAX_ARGUMENTS: usize = 20;
 
-/// Derives the skill of a plugin.
 pub(crate) fn draft(package: &PluginPackage) -> Draft {
     let name = &package.name;
     let mut references = BTreeMap::new();

@@ -27,7 +27,6 @@ pub(super) enum Seen {
     Nothing,
 }
 
-/// Describes an item.
 pub(super) fn seen(mut item: Item) -> Seen {
     let Some((attributes, name, vis)) = head(&mut item) else {
         return Seen::Nothing;

@@ -70,7 +70,6 @@ struct InterfaceOutline {
 struct ItemOutline {
     name: String,
     docs: String,
-    /// The item in WIT.
     text: String,
 }
 

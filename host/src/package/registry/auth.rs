@@ -16,7 +16,6 @@ const MAX_TOKEN_BYTES: u64 = 64 << 10;
 
 /// Credentials of the operator for a registry.
 pub(crate) enum Credentials {
-    /// No credentials are configured.
     Anonymous,
     Password {
         user: String,

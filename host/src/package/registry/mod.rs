@@ -41,13 +41,11 @@ pub(crate) type FindCredentials = Arc<dyn Fn(&str) -> anyhow::Result<Credentials
 pub(crate) struct Pulled {
     /// Bytes of the layer, which have its digest.
     pub(crate) bytes: Vec<u8>,
-    /// Digest of the manifest.
     pub(crate) manifest: String,
     /// Signature of the bytes, as it came.
     pub(crate) signature: Option<String>,
 }
 
-/// A repository of a registry.
 pub(crate) struct Registry {
     transfer: Transfer,
     reference: Reference,

@@ -32,7 +32,6 @@ pub(crate) struct Fetched {
     pub(crate) source: Source,
     /// Commit that was taken of a repository.
     pub(crate) commit: Option<String>,
-    /// Bytes of an archive.
     pub(crate) bytes: Option<Vec<u8>>,
     /// Path that was typed, which may be a link.
     typed: PathBuf,

@@ -12,7 +12,6 @@ pub(super) const MAX_CHARS: usize = 80;
 /// Changes of one plugin in one session; after that the line stays as it is.
 pub(in super::super) const MAX_CHANGES: u32 = 1_000;
 
-/// The line of a plugin in a session.
 #[derive(Debug, Default)]
 pub(in super::super) struct StatusLine {
     text: String,

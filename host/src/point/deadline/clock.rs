@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use super::pauses::Pauses;
 
-/// The clock of a call.
 pub(super) struct CallClock {
     pub(super) started: Instant,
     pub(super) waits: Mutex<Waits>,
@@ -22,7 +21,6 @@ pub(super) enum Wait {
     Turn,
     /// For the end of such a wait of a call that it made.
     Inner,
-    /// For a person.
     Person,
 }
 
@@ -57,7 +55,6 @@ impl OwnWait {
     }
 }
 
-/// Waits of a call.
 #[derive(Default)]
 pub(super) struct Waits {
     /// Number of running waits, its own and those of calls within it.

@@ -146,7 +146,6 @@ impl Reply {
         self
     }
 
-    /// Returns the problem of a reply, if it has one.
     fn complaint(&self) -> Option<&'static str> {
         let answers = self.text.is_some() || self.thinking.is_some() || !self.tool_calls.is_empty();
         match (&self.error, answers) {

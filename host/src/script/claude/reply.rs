@@ -9,7 +9,6 @@ use crate::point::failure::Failure;
 enum Expected {
     /// One of these texts.
     OneOf(&'static [&'static str]),
-    /// Any text.
     Text,
     True,
     Object,

@@ -47,7 +47,6 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    /// Walks the whole root.
     pub(super) fn root(&mut self) {
         let path = &self.root.path;
         if let Some(held) = &self.root.held {

@@ -24,11 +24,9 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Largest answer to a question about one object, in bytes.
 const MAX_LINE_BYTES: usize = 512;
 
-/// Objects of a repository.
 #[derive(Debug)]
 pub(in super::super) struct Objects {
     shown: String,
-    /// The empty repository.
     empty: TempDir,
     objects: PathBuf,
     /// Object of each file.
@@ -73,7 +71,6 @@ impl Objects {
         Some(String::from_utf8_lossy(&found).trim().to_owned())
     }
 
-    /// Reads files of the commit.
     pub(in super::super) async fn read(
         &self,
         wanted: &[Vec<String>],
