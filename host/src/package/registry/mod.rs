@@ -166,10 +166,4 @@ impl Registry {
     }
 }
 
-impl std::fmt::Debug for Registry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Registry")
-            .field("reference", &self.reference)
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(Registry, self, reference = self.reference);
