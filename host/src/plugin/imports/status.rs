@@ -1,10 +1,9 @@
 //! `rind:plugin/status`: a line of status of the plugin's own.
 
-use std::sync::PoisonError;
-
 use super::super::bindings::rind::plugin::status;
 use super::super::host::HostState;
 use super::super::sanitize::Sanitizer;
+use crate::lock::lock;
 
 /// Longest line, in characters.
 pub(super) const MAX_CHARS: usize = 80;
@@ -24,10 +23,7 @@ impl status::Host for HostState {
         let text = Sanitizer::of(self, "status").line("line", &text, MAX_CHARS * 4);
         let text: String = text.chars().take(MAX_CHARS).collect();
         let backing = &self.backing;
-        let mut line = backing
-            .status
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut line = lock(&backing.status);
         if line.text == text || line.n_changes >= MAX_CHANGES {
             return Ok(());
         }
