@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::model::Skill;
 use super::snapshot::Skills;
+use crate::json;
 use crate::text::one_line;
 
 /// Arguments that a skill was started with.
@@ -53,8 +54,7 @@ impl SkillArguments {
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        other => json::plain(other),
     }
 }
 
