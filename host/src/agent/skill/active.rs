@@ -115,67 +115,43 @@ impl ActiveSkill {
     }
 
     pub(in crate::agent) fn event(&self) -> Event {
-        let LastingSkill {
-            skill,
-            trust,
-            hash,
-            by,
-            allow,
-            deny,
-        } = self.kept();
-        let is_conversational = self.is_lasting;
+        let kept = self.kept();
         Event::SkillActivated {
-            skill,
-            trust,
-            hash,
-            by,
-            is_conversational,
-            allow,
-            deny,
+            skill: kept.skill,
+            trust: kept.trust,
+            hash: kept.hash,
+            by: kept.by,
+            is_conversational: self.is_lasting,
+            allow: kept.allow,
+            deny: kept.deny,
         }
     }
 
     /// Entry that the session keeps of its beginning.
     pub(super) fn entry(&self) -> Body {
-        let LastingSkill {
-            skill,
-            trust,
-            hash,
-            by,
-            allow,
-            deny,
-        } = self.kept();
-        let is_conversational = self.is_lasting;
+        let kept = self.kept();
         Body::SkillActivated {
-            skill,
-            trust,
-            hash,
-            by,
-            is_conversational,
-            allow,
-            deny,
+            skill: kept.skill,
+            trust: kept.trust,
+            hash: kept.hash,
+            by: kept.by,
+            is_conversational: self.is_lasting,
+            allow: kept.allow,
+            deny: kept.deny,
         }
     }
 
     /// Payload of hooks about it; `reason` is that of its end.
     pub(super) fn info(&self, reason: &str) -> SkillInfo {
-        let LastingSkill {
-            skill: id,
-            trust,
-            hash,
-            by,
-            allow,
-            deny,
-        } = self.kept();
-        let reason = reason.to_owned();
+        let kept = self.kept();
         SkillInfo {
-            id,
-            trust,
-            hash,
-            by,
-            allow,
-            deny,
-            reason,
+            id: kept.skill,
+            trust: kept.trust,
+            hash: kept.hash,
+            by: kept.by,
+            allow: kept.allow,
+            deny: kept.deny,
+            reason: reason.to_owned(),
         }
     }
 

@@ -17,10 +17,7 @@ const MAX_TOKEN_BYTES: u64 = 64 << 10;
 /// Credentials of the operator for a registry.
 pub(crate) enum Credentials {
     Anonymous,
-    Password {
-        user: String,
-        password: String,
-    },
+    Password { user: String, password: String },
 }
 
 impl Credentials {

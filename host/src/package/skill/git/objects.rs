@@ -197,13 +197,9 @@ impl Objects {
                 DEADLINE.as_secs()
             );
         }
-        if finished.ending == Ending::Cancelled {
-            bail!(
-                "{} is too large: git told more than {} MiB",
-                self.shown,
-                capture_bytes >> 20
-            );
-        }
+        let (shown, n_mib) = (&self.shown, capture_bytes >> 20);
+        let too_much = format!("{shown} is too large: git told more than {n_mib} MiB");
+        ensure!(finished.ending != Ending::Cancelled, too_much);
         let why = finished.stderr.text();
         ensure!(
             finished.ending == Ending::Exited(0),
@@ -211,12 +207,6 @@ impl Objects {
             self.shown,
             why.lines().last().unwrap_or_default()
         );
-        finished.stdout.bytes().with_context(|| {
-            format!(
-                "{} is too large: git told more than {} MiB",
-                self.shown,
-                capture_bytes >> 20
-            )
-        })
+        finished.stdout.bytes().context(too_much)
     }
 }
