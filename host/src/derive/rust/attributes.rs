@@ -116,11 +116,6 @@ fn derives(list: &MetaList) -> Vec<String> {
     names.collect()
 }
 
-/// Leaves attributes that say how an item may be used.
-pub(super) fn keep_markers(attributes: &mut Vec<Attribute>) {
-    attributes.retain(is_marker);
-}
-
 /// Leaves docs, conditions and attributes that say how a part of an item may be used.
 pub(super) fn keep_docs(attributes: &mut Vec<Attribute>) {
     attributes.retain(|attribute| {
@@ -129,7 +124,7 @@ pub(super) fn keep_docs(attributes: &mut Vec<Attribute>) {
     });
 }
 
-fn is_marker(attribute: &Attribute) -> bool {
+pub(super) fn is_marker(attribute: &Attribute) -> bool {
     MARKERS.iter().any(|name| attribute.path().is_ident(name))
 }
 
