@@ -89,10 +89,7 @@ pub(super) async fn prepare(
     // What a project brings may be large, and is not needed any more.
     drop(options);
     setup::check_plugins(&args.plugins, &config, &plugins)?;
-    plugins
-        .left_out
-        .iter()
-        .for_each(render::plugins::warn_left_out);
+    render::plugins::warn_left_out(&plugins);
     plugins.check_required()?;
     plugins.check_relied()?;
     let roots = super::skill::roots(&paths, &config, &plugins, held.as_ref());

@@ -5,7 +5,7 @@
 
 use tokio::time::Instant;
 
-use super::super::approve::{self, AnswerSender, Asked, AskedAnswer, AskedQuestion};
+use super::super::approve::{self, Asked, AskedAnswer, AskedQuestion};
 use super::super::question::Screen;
 use super::super::render::wrap::wrap;
 use super::super::render::{DIM, WARN, styled};
@@ -222,10 +222,9 @@ impl OpenQuestion {
 
     fn send(&mut self, answer: AskedAnswer) {
         let (nobody, _) = tokio::sync::oneshot::channel();
-        let nobody = AnswerSender::Call(nobody);
         let sender = std::mem::replace(&mut self.asked.answer, nobody);
         // Who asked may be gone by now.
-        sender.send(answer);
+        let _ = sender.send(answer);
     }
 }
 

@@ -137,6 +137,7 @@ fn changed(before: &str, after: &str) -> Changed {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::render::bare;
     use super::*;
 
     #[test]
@@ -150,11 +151,7 @@ mod tests {
         };
         let changed = changed(&lines("old\u{1b}[2J"), &lines("new\nmore"));
         assert_eq!(changed.n_more, 0);
-        let rows: Vec<String> = changed
-            .rows
-            .iter()
-            .map(|row| anstream::adapter::strip_str(row).to_string())
-            .collect();
+        let rows: Vec<String> = changed.rows.iter().map(|row| bare(row)).collect();
         assert_eq!(
             rows,
             [

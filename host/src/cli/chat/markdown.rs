@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr;
 
-use super::super::render::{BAD, BOLD, DIM, GOOD, prose, styled};
+use super::super::render::{BAD, BOLD, DIM, GOOD, bare, prose, styled};
 
 const CODE: Style = AnsiColor::Cyan.on_default();
 
@@ -234,9 +234,7 @@ impl Page {
     fn room(&self) -> usize {
         let indents = self.indents.iter().map(|indent| match &indent.mark {
             Some(mark) => mark.width(),
-            None => anstream::adapter::strip_str(&indent.rest)
-                .to_string()
-                .width(),
+            None => bare(&indent.rest).width(),
         });
         let taken: usize = indents.sum();
         self.columns.saturating_sub(taken).max(MIN_COLUMNS)
@@ -370,10 +368,7 @@ mod tests {
     use super::*;
 
     fn plain(source: &str, columns: usize) -> Vec<String> {
-        let rows = rows(source, columns);
-        rows.iter()
-            .map(|row| anstream::adapter::strip_str(row).to_string())
-            .collect()
+        rows(source, columns).iter().map(|row| bare(row)).collect()
     }
 
     #[test]

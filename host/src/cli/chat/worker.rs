@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anstream::adapter::strip_str;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::super::command::{Call, Commands, Outcome, permissions_event};
+use super::super::render::bare;
 use crate::agent::{Error, TurnOutcome};
 use crate::event::{Event, Events};
 use crate::host::Session;
@@ -140,8 +140,7 @@ impl Worker {
 
     /// Tells those who watch that the person listed or took back what was allowed.
     pub(super) fn tell_permissions(&self, lines: &[String]) {
-        let text = lines.iter().map(|line| strip_str(line).to_string());
-        let text: Vec<String> = text.collect();
+        let text: Vec<String> = lines.iter().map(|line| bare(line)).collect();
         self.events.tell(permissions_event(text.join("\n")));
     }
 

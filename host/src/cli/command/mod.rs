@@ -115,7 +115,10 @@ pub(super) enum Action {
     /// Ask this model from the next turn on.
     Model(String),
     /// Go on with another session: its whole id, and what to say about it.
-    Resume { id: String, text: String },
+    Resume {
+        id: String,
+        text: String,
+    },
 }
 
 /// A proposal for the end of a line.
@@ -230,10 +233,7 @@ impl Commands {
 
     /// Whether a call needs a conversation that it is about: without one it can only say so.
     pub(super) fn is_about_session(&self, call: &Call) -> bool {
-        match &call.entry.kind {
-            Kind::BuiltIn(command) => command.is_about_session,
-            _ => false,
-        }
+        matches!(&call.entry.kind, Kind::BuiltIn(command) if command.is_about_session)
     }
 
     /// Whether a call has to wait for the end of a running turn, which has the session to itself.
@@ -247,10 +247,7 @@ impl Commands {
 
     /// Whether a call does its work without any session.
     pub(super) fn needs_no_session(&self, call: &Call) -> bool {
-        match &call.entry.kind {
-            Kind::BuiltIn(command) => !command.is_about_session,
-            _ => false,
-        }
+        matches!(&call.entry.kind, Kind::BuiltIn(command) if !command.is_about_session)
     }
 
     /// Proposes ends for a line that begins with a slash: names, then arguments.
