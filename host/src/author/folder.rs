@@ -27,10 +27,7 @@ pub(super) struct PluginFolder {
 #[derive(Clone, Debug)]
 pub(super) enum Language {
     /// Rust, `Cargo.toml`.
-    Rust {
-        /// Name of the cargo package.
-        package: String,
-    },
+    Rust { package: String },
     /// JavaScript or TypeScript, `package.json`.
     JavaScript {
         /// Path of the module whose exports are the hooks and tools.
