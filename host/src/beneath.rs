@@ -32,7 +32,6 @@ pub(crate) const ESCAPE: Errno = Errno::XDEV;
 /// Treatment of folders on the way that are not there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// Returns an error for them.
     Refused,
     /// Names them, as plain names. A link that leads nowhere yet may lead anywhere later: it is an error.
     Named,

@@ -37,11 +37,9 @@ pub(crate) enum NodeKind {
     Mapping(Vec<Entry>),
 }
 
-/// A key and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) key: String,
-    /// Place of the key.
     pub(crate) place: Place,
     pub(crate) node: Node,
 }

@@ -27,6 +27,14 @@ pub fn parse(text: &str, cap: usize) -> Result<Value, String> {
     Ok(value)
 }
 
+/// Formats a value for people: a text as it is, anything else as JSON.
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// A value in which no object has a key twice. Readers differ in which of the two they take, so that what one shows is not
 /// what another does.
 pub(crate) struct Unique(pub(crate) Value);

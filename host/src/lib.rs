@@ -12,6 +12,8 @@ pub(crate) mod git;
 #[doc(hidden)]
 pub mod json;
 pub(crate) mod lock;
+#[macro_use]
+pub(crate) mod macros;
 pub mod message;
 pub mod paths;
 #[doc(hidden)]

@@ -280,11 +280,7 @@ pub enum EffectClass {
     External,
 }
 
-impl std::fmt::Display for EffectClass {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.serialize(f)
-    }
-}
+display_as_in_json!(EffectClass);
 
 /// One tool as the model and the policy see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -300,6 +296,19 @@ pub struct ToolSpec {
     /// Name of the plugin it is from; `None` for a built-in tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
+}
+
+impl ToolSpec {
+    /// Makes a tool with nothing but a name and an effect: what rules know of one.
+    pub(crate) fn bare(name: &str, effect_class: EffectClass) -> Self {
+        Self {
+            name: name.to_owned(),
+            description: String::new(),
+            parameters: Value::Null,
+            effect_class,
+            plugin: None,
+        }
+    }
 }
 
 /// Reason why the model stopped writing.

@@ -118,6 +118,22 @@ impl Paths {
     }
 }
 
+/// Returns the last name of a path; empty where it has none.
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Returns the last name of a path without its extension; empty where it has none.
+pub(crate) fn file_stem(path: &Path) -> String {
+    path.file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

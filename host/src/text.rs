@@ -139,6 +139,16 @@ pub fn line_at(text: &str, offset: usize) -> usize {
     before.filter(|byte| *byte == b'\n').count() + 1
 }
 
+/// Reads a table of a test: a row a line, its fields parted by `=>`. `⏎` in a field stands for the end of a line.
+#[cfg(test)]
+pub(crate) fn rows<const N: usize>(table: &str) -> impl Iterator<Item = [String; N]> {
+    table.trim().lines().map(|row| {
+        let fields = row.split("=>").map(|field| field.trim().replace('⏎', "\n"));
+        let fields: Vec<String> = fields.collect();
+        fields.try_into().unwrap()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

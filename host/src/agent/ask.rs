@@ -28,7 +28,6 @@ pub(super) struct HostQuestion<'a> {
     pub(super) system: String,
     /// The question, with the transcript.
     pub(super) prompt: String,
-    /// Most tokens of the answer.
     pub(super) max_tokens: u32,
 }
 

@@ -44,7 +44,15 @@ pub(super) struct By<'a> {
     pub(super) plugin: Option<&'a Arc<str>>,
 }
 
-impl By<'_> {
+impl<'a> By<'a> {
+    /// The model, in a step of its turn.
+    pub(super) fn model(caller: &'a Caller) -> Self {
+        Self {
+            caller,
+            plugin: None,
+        }
+    }
+
     fn name(self) -> Option<String> {
         self.plugin.map(ToString::to_string)
     }
@@ -119,7 +127,6 @@ impl TurnScope {
         Refusal::new("user", SKIPPED).of(call, Vec::new())
     }
 
-    /// Returns the name of the plugin that the tool of a call is from.
     fn plugin_of(&self, call: &ToolCall) -> Option<String> {
         let tools = self.tools();
         let known = tools.get(&call.name);

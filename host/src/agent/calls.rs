@@ -96,10 +96,7 @@ impl Turn<'_> {
     /// Judges a call; one that is refused or skipped is put with those that ran.
     async fn judge(&self, call: ToolCall) -> Option<Allowed> {
         let caller = self.caller();
-        let by = By {
-            caller: &caller,
-            plugin: None,
-        };
+        let by = By::model(&caller);
         if self.agent.steering.has_steering() {
             let skipped = self.scope.skip(by, call);
             self.lock_ran().push(skipped);
@@ -120,10 +117,7 @@ impl Turn<'_> {
             return Ok(());
         }
         let caller = self.caller();
-        let by = By {
-            caller: &caller,
-            plugin: None,
-        };
+        let by = By::model(&caller);
         self.scope.keep_starts(by, &allowed).await?;
         self.is_running_tools.store(true, Ordering::Release);
         let this = &*self;
@@ -149,10 +143,7 @@ impl Turn<'_> {
     /// `post-tool`, and what reflection is to know.
     pub(super) async fn finish_call(&mut self, ran: RanCall) -> Dispatched<Arc<FinishedCall>> {
         let caller = self.caller();
-        let by = By {
-            caller: &caller,
-            plugin: None,
-        };
+        let by = By::model(&caller);
         let finished = self.scope.finish(by, ran).await;
         let result = &finished.value.result;
         self.used.push(UsedTool {

@@ -71,6 +71,20 @@ impl SessionHandle {
     }
 }
 
+/// A method that the turn of its caller answers.
+macro_rules! in_turn {
+    ($method:ident($($name:ident: $of:ty),+) -> $answer:ty) => {
+        fn $method<'a>(
+            &'a self,
+            plugin: &'a Arc<str>,
+            $($name: $of,)+
+            caller: Caller,
+        ) -> BoxFuture<'a, Result<$answer, HandleError>> {
+            Box::pin(async move { self.turn(&caller)?.$method(plugin, $($name,)+ caller).await })
+        }
+    };
+}
+
 impl AgentHandle for SessionHandle {
     fn log(&self, plugin: &str, level: Level, text: &str) {
         log(plugin, level, text);
@@ -89,17 +103,7 @@ impl AgentHandle for SessionHandle {
         self.outlet.events.emit(Event::Status { plugin, text });
     }
 
-    fn ask_person<'a>(
-        &'a self,
-        plugin: &'a Arc<str>,
-        question: PersonQuestion,
-        caller: Caller,
-    ) -> BoxFuture<'a, Result<PersonAnswer, HandleError>> {
-        Box::pin(async move {
-            let turn = self.turn(&caller)?;
-            turn.ask_person(plugin, question, caller).await
-        })
-    }
+    in_turn!(ask_person(question: PersonQuestion) -> PersonAnswer);
 
     fn state_get(&self, plugin: &str, key: &str) -> Option<String> {
         match self.outlet.session.state_get(plugin, key) {
@@ -180,42 +184,11 @@ impl AgentHandle for SessionHandle {
         })
     }
 
-    fn ask_model<'a>(
-        &'a self,
-        plugin: &'a Arc<str>,
-        question: ModelQuestion,
-        caller: Caller,
-    ) -> BoxFuture<'a, Result<ModelReply, HandleError>> {
-        Box::pin(async move {
-            let turn = self.turn(&caller)?;
-            turn.ask_model(plugin, question, caller).await
-        })
-    }
+    in_turn!(ask_model(question: ModelQuestion) -> ModelReply);
 
-    fn run_agent<'a>(
-        &'a self,
-        plugin: &'a Arc<str>,
-        task: AgentTask,
-        caller: Caller,
-    ) -> BoxFuture<'a, Result<String, HandleError>> {
-        Box::pin(async move {
-            let turn = self.turn(&caller)?;
-            turn.run_agent(plugin, task, caller).await
-        })
-    }
+    in_turn!(run_agent(task: AgentTask) -> String);
 
-    fn call_tool<'a>(
-        &'a self,
-        plugin: &'a Arc<str>,
-        name: String,
-        arguments: Value,
-        caller: Caller,
-    ) -> BoxFuture<'a, Result<Parts, HandleError>> {
-        Box::pin(async move {
-            let turn = self.turn(&caller)?;
-            turn.call_tool(plugin, name, arguments, caller).await
-        })
-    }
+    in_turn!(call_tool(name: String, arguments: Value) -> Parts);
 }
 
 /// Converts an error of the session into one for plugins. Paths of the host are none of its business.
@@ -229,8 +202,4 @@ pub(super) fn to_handle(error: Error) -> HandleError {
     }
 }
 
-impl std::fmt::Debug for SessionHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SessionHandle").finish_non_exhaustive()
-    }
-}
+debug_some!(SessionHandle, self);

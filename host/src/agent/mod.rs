@@ -483,11 +483,9 @@ impl Agent {
     }
 }
 
-impl std::fmt::Debug for Agent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Agent")
-            .field("name", &self.spec.name)
-            .field("session", &self.spec.session)
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(
+    Agent,
+    self,
+    name = self.spec.name,
+    session = self.spec.session
+);

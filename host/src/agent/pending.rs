@@ -23,7 +23,6 @@ pub(super) struct Heard(Arc<Mutex<Attempts>>);
 
 #[derive(Default)]
 struct Attempts {
-    /// Text of the running attempt.
     text: String,
     /// Text of attempts that broke off. The provider bills them too.
     lost: String,

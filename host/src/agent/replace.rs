@@ -15,11 +15,8 @@ use crate::tool::SharedTool;
 
 /// A plugin in place of the one of its name.
 pub(crate) struct Replacement {
-    /// Name of the plugin.
     pub(crate) plugin: String,
-    /// Hooks of the new version.
     pub(crate) hooks: Registry,
-    /// Tools of the new version.
     pub(crate) tools: Vec<SharedTool>,
     /// Event that tells of it.
     pub(crate) event: Event,

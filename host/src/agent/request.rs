@@ -25,7 +25,6 @@ use crate::session::{self, Body};
 pub(super) enum NoAnswer {
     /// A hook that must see the request could not.
     Blocked(AttributedText),
-    /// The turn was interrupted.
     Cancelled,
     /// The provider gave none, for this reason.
     Provider(String),

@@ -74,7 +74,6 @@ pub(super) struct TurnScope {
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) sink: Arc<AgentSink>,
     pub(super) approvals: Arc<SessionApprovals>,
-    /// Active skills of this agent.
     pub(super) skills: Arc<ActiveSkills>,
     /// Parts of skills in results that are not messages yet.
     pub(super) skill_parts: SkillParts,
@@ -159,7 +158,6 @@ impl TurnScope {
         caller
     }
 
-    /// Returns the tools of the agent.
     pub(super) fn tools(&self) -> Arc<ToolRegistry> {
         let tools = self.tools.read();
         tools.unwrap_or_else(PoisonError::into_inner).clone()
@@ -171,7 +169,6 @@ impl TurnScope {
         *own = Arc::new(tools);
     }
 
-    /// Updates the counts in a caller.
     pub(super) fn update(&self, caller: &mut Caller) {
         let tally = lock(&self.tally);
         caller.context.usage = tally.usage;

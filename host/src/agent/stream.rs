@@ -291,9 +291,8 @@ pub(super) fn tell_retry(scope: &TurnScope, event: StreamEvent) {
 
 /// The end of a text, of whole characters.
 fn end_of(text: &str) -> &str {
-    let from = text.len().saturating_sub(BEFORE_BYTES);
-    let from = (from..=text.len()).find(|at| text.is_char_boundary(*at));
-    from.and_then(|from| text.get(from..)).unwrap_or_default()
+    let from = text.ceil_char_boundary(text.len().saturating_sub(BEFORE_BYTES));
+    text.get(from..).unwrap_or_default()
 }
 
 impl TurnScope {

@@ -38,7 +38,6 @@ pub(super) enum Stop {
     Blocked(String),
     /// The step limit was reached; the output says so.
     MaxSteps,
-    /// The user interrupted.
     Cancelled,
     /// The provider gave no answer, for this reason.
     Provider(String),
@@ -51,10 +50,8 @@ impl From<session::Error> for Stop {
     }
 }
 
-/// Work of a turn.
 #[derive(Clone, Debug)]
 pub(super) enum Work {
-    /// Answers the input.
     Answer {
         /// The slash command that made the input, and its source.
         command: Option<String>,

@@ -53,7 +53,6 @@ pub(crate) const PREFIXES: &[&str] = &["CARGO_NET_", "CARGO_HTTP_"];
 
 /// Machine that plugins are compiled on.
 pub(crate) struct Machine<'a> {
-    /// Folder of the cargo workspace.
     pub(crate) workspace: &'a Path,
     /// Output of `rustc -vV`.
     pub(crate) version: &'a str,
@@ -105,7 +104,6 @@ impl Machine<'_> {
     }
 }
 
-/// A text as TOML.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

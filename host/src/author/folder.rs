@@ -13,14 +13,11 @@ const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 /// Module of a Python plugin whose `pyproject.toml` does not name another.
 const PYTHON_MODULE: &str = "plugin";
 
-/// A folder with the source of one plugin.
 #[derive(Clone, Debug)]
 pub(super) struct PluginFolder {
     /// The folder, without links.
     pub(super) dir: PathBuf,
-    /// Name of the plugin.
     pub(super) name: String,
-    /// Path of the component in the folder.
     pub(super) component: PathBuf,
     /// Language, with what its own file says.
     pub(super) language: Language,
@@ -30,10 +27,7 @@ pub(super) struct PluginFolder {
 #[derive(Clone, Debug)]
 pub(super) enum Language {
     /// Rust, `Cargo.toml`.
-    Rust {
-        /// Name of the cargo package.
-        package: String,
-    },
+    Rust { package: String },
     /// JavaScript or TypeScript, `package.json`.
     JavaScript {
         /// Path of the module whose exports are the hooks and tools.

@@ -16,7 +16,6 @@ use super::{BuildError, javascript, python, toolchain};
 use crate::plugin::contract::{self, stamp};
 use crate::tool::process::{Ending, Finished, Stream};
 
-/// One build of one plugin.
 pub(super) struct Work<'a> {
     pub(super) plugin: &'a PluginFolder,
     /// Folder for what is between source and component.
@@ -26,11 +25,9 @@ pub(super) struct Work<'a> {
     cancel: &'a CancellationToken,
 }
 
-/// Tool of a language.
 pub(super) struct Tool {
     /// The program, or its path.
     pub(super) program: PathBuf,
-    /// Name of the tool.
     pub(super) name: &'static str,
     /// Command that installs it in the folder of the plugin.
     pub(super) install: &'static str,

@@ -32,7 +32,6 @@ struct Import {
     path: String,
 }
 
-/// Makes the component and returns its path.
 pub(super) async fn component(work: &Work<'_>, entry: &Path) -> Result<PathBuf, BuildError> {
     let bundler = tool(work, "esbuild");
     let compiler = tool(work, "componentize-qjs");

@@ -94,7 +94,6 @@ fn in_component(
     Ok(made)
 }
 
-/// A module with functions to wrap.
 #[derive(Default)]
 struct Module {
     n_imports: u32,
@@ -103,7 +102,6 @@ struct Module {
     wrapped: Vec<Wrapped>,
 }
 
-/// One function that is wrapped.
 struct Wrapped {
     export: String,
     function: u32,

@@ -22,7 +22,6 @@ struct Scanned {
     imports: Vec<String>,
 }
 
-/// Makes the component and returns its path.
 pub(super) async fn component(
     work: &Work<'_>,
     module: &str,

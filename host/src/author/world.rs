@@ -9,7 +9,6 @@ use crate::plugin::authority;
 use crate::plugin::contract;
 use crate::point::catalog;
 
-/// Name of the world.
 pub(super) const WORLD: &str = "component";
 
 /// Interfaces that plugins may export besides points.

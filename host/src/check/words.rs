@@ -116,7 +116,6 @@ pub(super) fn versions(found: &mut Found<'_>, manifest: &Manifest) {
     }
 }
 
-/// Finds secrets in the manifest.
 pub(super) fn secrets(found: &mut Found<'_>, text: &str) {
     for finding in Scanner::shared().scan(text) {
         let line = line_of(text, finding.range.start);

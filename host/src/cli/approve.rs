@@ -16,54 +16,21 @@ use crate::tool::approval::{ApprovalAnswer, Approver, Question};
 /// A question on its way to the terminal, and the way back of its answer.
 pub(super) struct Asked {
     pub(super) question: AskedQuestion,
-    pub(super) answer: AnswerSender,
+    /// The asker may be gone by now; an answer to another question is none.
+    pub(super) answer: oneshot::Sender<AskedAnswer>,
 }
 
-/// A question to the person.
 pub(super) enum AskedQuestion {
     /// Whether a tool call may run.
     Call(Question),
-    /// A question of a plugin.
     Person(PersonQuestion),
 }
 
-/// An answer of the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AskedAnswer {
     Call(ApprovalAnswer),
     /// `None` when nobody can be asked any more.
     Person(Option<PersonAnswer>),
-}
-
-pub(super) enum AnswerSender {
-    Call(oneshot::Sender<ApprovalAnswer>),
-    Person(oneshot::Sender<Option<PersonAnswer>>),
-}
-
-impl AnswerSender {
-    /// Returns when nobody waits for the answer any more.
-    pub(super) async fn closed(&mut self) {
-        match self {
-            Self::Call(sender) => sender.closed().await,
-            Self::Person(sender) => sender.closed().await,
-        }
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        match self {
-            Self::Call(sender) => sender.is_closed(),
-            Self::Person(sender) => sender.is_closed(),
-        }
-    }
-
-    /// Sends the answer. Who asked may be gone by now; an answer to another question is none.
-    pub(super) fn send(self, answer: AskedAnswer) {
-        match (self, answer) {
-            (Self::Call(sender), AskedAnswer::Call(answer)) => drop(sender.send(answer)),
-            (Self::Person(sender), AskedAnswer::Person(answer)) => drop(sender.send(answer)),
-            _ => {}
-        }
-    }
 }
 
 impl AskedQuestion {
@@ -83,7 +50,7 @@ impl Asked {
         let screen = screen(&question);
         tokio::select! {
             given = screen.ask(|line| parse(line, &question)) => {
-                answer.send(given.unwrap_or_else(|| question.unanswered("")));
+                let _ = answer.send(given.unwrap_or_else(|| question.unanswered("")));
             }
             () = cancel.cancelled() => render::say(""),
             // The plugin that made the call was stopped.
@@ -94,35 +61,35 @@ impl Asked {
 
 pub(super) struct TerminalApprover(pub(super) mpsc::UnboundedSender<Asked>);
 
+impl TerminalApprover {
+    async fn answered(&self, question: AskedQuestion) -> Option<AskedAnswer> {
+        let (answer, answered) = oneshot::channel();
+        // What nobody receives is dropped, which closes the channel of the answer.
+        let _ = self.0.send(Asked { question, answer });
+        answered.await.ok()
+    }
+}
+
 impl Approver for TerminalApprover {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
-            let (answer, answered) = oneshot::channel();
-            let question = question.clone();
-            // What nobody receives is dropped, which closes the channel of the answer.
-            let _ = self.0.send(Asked {
-                question: AskedQuestion::Call(question),
-                answer: AnswerSender::Call(answer),
-            });
-            let nobody = |_| ApprovalAnswer::No("the terminal was closed".to_owned());
-            answered.await.unwrap_or_else(nobody)
+            match self.answered(AskedQuestion::Call(question.clone())).await {
+                Some(AskedAnswer::Call(answer)) => answer,
+                _ => ApprovalAnswer::No("the terminal was closed".to_owned()),
+            }
         })
     }
 
     fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
         Box::pin(async move {
-            let (answer, answered) = oneshot::channel();
-            let question = question.clone();
-            let _ = self.0.send(Asked {
-                question: AskedQuestion::Person(question),
-                answer: AnswerSender::Person(answer),
-            });
-            answered.await.ok().flatten()
+            match self.answered(AskedQuestion::Person(question.clone())).await {
+                Some(AskedAnswer::Person(answer)) => answer,
+                _ => None,
+            }
         })
     }
 }
 
-/// Returns the screen of a question.
 pub(super) fn screen(question: &AskedQuestion) -> Screen {
     match question {
         AskedQuestion::Call(question) => screen_of_call(question),

@@ -77,7 +77,6 @@ pub(super) fn in_words(named: &Named) -> String {
     one_line(&line, MAX_LINE)
 }
 
-/// Reads an image.
 pub(super) fn file(path: &Path) -> Named {
     let read = read(path).and_then(Attachment::image);
     read.map(|image| (path.to_owned(), image))

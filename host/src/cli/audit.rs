@@ -158,9 +158,7 @@ fn row(line: &Line) -> String {
         .map_or_else(|| line.time.to_string(), |time| format!("{time:.0}"));
     let mut said = String::new();
     for (key, value) in line.event.as_object().into_iter().flatten() {
-        let text = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
+        let text = crate::json::plain(value);
         match key.as_str() {
             "type" | "id" => {}
             "hash" | "arguments" | "expected" => {

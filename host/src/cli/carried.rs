@@ -23,7 +23,6 @@ pub(super) fn carry(files: &'static Dir<'static>) {
     let _ = FILES.set(files);
 }
 
-/// Returns the files of all of them.
 pub(super) fn files() -> HeldFolder {
     let mut files = Vec::new();
     if let Some(carried) = FILES.get() {
@@ -32,12 +31,10 @@ pub(super) fn files() -> HeldFolder {
     HeldFolder::of(program(), files)
 }
 
-/// Returns the folder of the core plugins.
 pub(super) fn core() -> PathBuf {
     program().join("plugins")
 }
 
-/// Returns the folder of the examples.
 pub(super) fn examples() -> PathBuf {
     program().join("examples")
 }

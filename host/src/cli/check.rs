@@ -61,11 +61,8 @@ pub(super) async fn check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
     } else {
         render::check::report(&all, n_fixed);
     }
-    Ok(if all.iter().all(|checked| checked.faults.is_empty()) {
-        ExitStatus::Done
-    } else {
-        ExitStatus::Failed
-    })
+    let is_fine = all.iter().all(|checked| checked.faults.is_empty());
+    Ok(ExitStatus::of(is_fine))
 }
 
 async fn checked(folder: &Path, allowed: &[String]) -> anyhow::Result<Checked> {

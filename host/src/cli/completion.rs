@@ -4,6 +4,7 @@
 //! it, nothing of a project is read, and where something cannot be read there is simply less to choose from.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use clap::CommandFactory;
 use clap_complete::CompleteEnv;
@@ -14,6 +15,7 @@ use super::args::{Args, CompletionsArgs};
 use super::exit_code::ExitStatus;
 use super::{render, setup};
 use crate::config::{Config, Layer};
+use crate::paths::file_name;
 use crate::plugin::manifest::FILE_NAME;
 use crate::price::Prices;
 use crate::provider::ProviderConfig;
@@ -55,11 +57,8 @@ pub(super) fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitStatus> 
 pub(super) fn plugins() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let mut names: Vec<String> = super::demo::CORE.iter().map(ToString::to_string).collect();
-        let folder = setup::paths(None).map(|paths| paths.config.join("plugins"));
-        let entries = folder.ok().and_then(|folder| folder.read_dir().ok());
-        let installed = entries.into_iter().flatten().flatten();
-        let installed = installed.filter(|entry| entry.path().join(FILE_NAME).is_file());
-        names.extend(installed.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+        let installed = entries("plugins").filter(|path| path.join(FILE_NAME).is_file());
+        names.extend(installed.map(|path| file_name(&path)));
         names.sort();
         names.dedup();
         proposed(names.into_iter().map(CompletionCandidate::new))
@@ -69,10 +68,7 @@ pub(super) fn plugins() -> ArgValueCandidates {
 /// Names of the skills in the user's own folder.
 pub(super) fn skills() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let folder = setup::paths(None).map(|paths| paths.config.join(FOLDER));
-        let entries = folder.ok().and_then(|folder| folder.read_dir().ok());
-        let names = entries.into_iter().flatten().flatten();
-        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let names = entries(FOLDER).map(|path| file_name(&path));
         let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
         names.sort();
         proposed(names.into_iter().map(CompletionCandidate::new))
@@ -110,6 +106,13 @@ pub(super) fn models() -> ArgValueCandidates {
         let names = own.into_iter().chain(prices.names());
         proposed(names.map(CompletionCandidate::new))
     })
+}
+
+fn entries(folder: &str) -> impl Iterator<Item = PathBuf> {
+    let folder = setup::paths(None).map(|paths| paths.config.join(folder));
+    let entries = folder.ok().and_then(|folder| folder.read_dir().ok());
+    let entries = entries.into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
 }
 
 fn proposed(all: impl Iterator<Item = CompletionCandidate>) -> Vec<CompletionCandidate> {

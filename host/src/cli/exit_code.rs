@@ -62,11 +62,9 @@ pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
             )
     };
     let is_refused = |cause: &(dyn Error + 'static)| {
+        use plugin::Error::{Relied, Required};
         matches!(cause.downcast_ref(), Some(agent::Error::Guard(_)))
-            || matches!(
-                cause.downcast_ref(),
-                Some(plugin::Error::Required { .. } | plugin::Error::Relied { .. })
-            )
+            || matches!(cause.downcast_ref(), Some(Required { .. } | Relied { .. }))
     };
     // As the outermost context it is not in the chain itself.
     if error.is::<Usage>() || error.chain().any(is_usage) {

@@ -41,11 +41,14 @@ fn is_lock(path: &Path) -> bool {
 }
 
 /// Waits until the files differ from `before` and are at rest. Returns one that changed.
-pub(super) async fn change(dir: &Path, before: &Files) -> PathBuf {
+pub(super) async fn change(before: &Files, look: impl Fn() -> Option<Files>) -> PathBuf {
     let mut last = before.clone();
     loop {
         tokio::time::sleep(LOOK).await;
-        let now = of(dir);
+        // A folder that is gone may come back: a build may replace it.
+        let Some(now) = look() else {
+            continue;
+        };
         let is_at_rest = now == last;
         if is_at_rest && let Some(path) = differing(before, &now) {
             return path.to_owned();
@@ -81,7 +84,6 @@ pub(super) fn within(
     }
 }
 
-/// Adds a file, if it is there.
 pub(super) fn add(found: &mut Files, path: PathBuf) {
     if let Ok(metadata) = path.metadata() {
         found.insert(path, (metadata.modified().ok(), metadata.len()));

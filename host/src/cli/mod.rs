@@ -173,17 +173,15 @@ fn help_or_error(said: &clap::Error) -> ExitCode {
 fn hidden_command() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     let command = args.next()?;
+    let worked = |done: Result<(), String>| {
+        done.map(|()| (String::new(), ExitStatus::Done.into()))
+            .map_err(|why| (format!("rind: {why}"), ExitStatus::Failed.into()))
+    };
     let outcome = match command.to_str()? {
         confine::HELPER_COMMAND => confine::helper_main(args),
-        compile::COMPILE_COMMAND => compile::compile_main(args)
-            .map(|()| (String::new(), ExitStatus::Done.into()))
-            .map_err(|why| (format!("rind: {why}"), ExitStatus::Failed.into())),
-        helper::TEMPLATE_COMMAND => helper::template_main(args)
-            .map(|()| (String::new(), ExitStatus::Done.into()))
-            .map_err(|why| (format!("rind: {why}"), ExitStatus::Failed.into())),
-        skill::OUTLINE_COMMAND => skill::outline_main(args)
-            .map(|()| (String::new(), ExitStatus::Done.into()))
-            .map_err(|why| (format!("rind: {why}"), ExitStatus::Failed.into())),
+        compile::COMPILE_COMMAND => worked(compile::compile_main(args)),
+        helper::TEMPLATE_COMMAND => worked(helper::template_main(args)),
+        skill::OUTLINE_COMMAND => worked(skill::outline_main(args)),
         _ => return None,
     };
     Some(match outcome {
@@ -254,10 +252,8 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitStatus> {
 
 /// Whether the command is for somebody who writes a plugin and watches it.
 fn is_author(command: &Command) -> bool {
-    let Command::Plugin { command } = command else {
-        return false;
-    };
-    matches!(command, PluginCommand::Dev(_))
+    let dev = |command: &PluginCommand| matches!(command, PluginCommand::Dev(_));
+    matches!(command, Command::Plugin { command } if dev(command))
 }
 
 /// Logs are for those who look for them: `RIND_LOG=debug`, `RIND_LOG=plugin=info`. What plugins write is kept besides for a demo

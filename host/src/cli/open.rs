@@ -44,7 +44,6 @@ pub(super) struct Prepared {
     exits: ExitAtSignals,
 }
 
-/// An open session with what belongs to it.
 pub(super) struct Opened {
     pub(super) session: Session,
     /// Questions about tool calls; none come when nobody answers.
@@ -90,10 +89,7 @@ pub(super) async fn prepare(
     // What a project brings may be large, and is not needed any more.
     drop(options);
     setup::check_plugins(&args.plugins, &config, &plugins)?;
-    plugins
-        .left_out
-        .iter()
-        .for_each(render::plugins::warn_left_out);
+    render::plugins::warn_left_out(&plugins);
     plugins.check_required()?;
     plugins.check_relied()?;
     let roots = super::skill::roots(&paths, &config, &plugins, held.as_ref());
@@ -146,7 +142,6 @@ impl Prepared {
         setup::load_options(&self.paths, &self.config, &args.plugins, project, grants)
     }
 
-    /// Opens the session.
     pub(super) async fn open(self, args: &OpenArgs) -> anyhow::Result<Opened> {
         drop(self.project);
         let (approver, questions) = approver(self.has_terminal);

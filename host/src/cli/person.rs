@@ -3,11 +3,10 @@
 //! The plugin is named in the line that asks, its texts are one escaped line each, and nothing that is typed for a tool call can
 //! answer it: a yes is a yes to this question alone.
 
-use super::question::{Line, Screen};
+use super::question::{Line, Screen, yes_or_no};
 use super::render::{BOLD, DIM, PLUGIN, WARN};
 use crate::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 
-/// Returns the screen of a question.
 pub(super) fn screen(question: &PersonQuestion) -> Screen {
     let head = Line::new("")
         .styled(WARN.bold(), "? ")
@@ -59,11 +58,7 @@ const WARNING: &str =
 pub(super) fn parse(line: &str, kind: &QuestionKind) -> Option<PersonAnswer> {
     match kind {
         // Enter alone is no answer: a plugin must not decide what it means.
-        QuestionKind::Confirm { .. } => match line.to_lowercase().as_str() {
-            "y" | "yes" => Some(PersonAnswer::Yes(true)),
-            "n" | "no" => Some(PersonAnswer::Yes(false)),
-            _ => None,
-        },
+        QuestionKind::Confirm { .. } => yes_or_no(line).map(PersonAnswer::Yes),
         QuestionKind::Choose { options, .. } => {
             let at = line.parse::<usize>().ok()?.checked_sub(1)?;
             let is_there = at < options.len();

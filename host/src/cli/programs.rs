@@ -58,7 +58,6 @@ impl Programs {
         }
     }
 
-    /// Waits for the next line that steers.
     pub(super) async fn line(&mut self) -> steer::Line {
         match &mut self.steering {
             Some(steering) => steering.line().await,
@@ -66,7 +65,6 @@ impl Programs {
         }
     }
 
-    /// Does what a line says.
     pub(super) fn steer(&mut self, line: steer::Line) {
         if let Some(steering) = &mut self.steering {
             steering.steer(line);

@@ -15,7 +15,7 @@ use crate::config::{Config, Layer, PluginsConfig};
 use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
 use crate::grant::project::{ProjectError, ProjectTrust, Projects};
-use crate::paths::Paths;
+use crate::paths::{Paths, file_name};
 use crate::plugin::discover::{Source, discover};
 use crate::plugin::manifest::Manifest;
 use crate::plugin::prompts;
@@ -163,8 +163,7 @@ fn plugins(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> {
         .map(|found| match Manifest::read(&found.folder, Some(held)) {
             Ok(manifest) => (manifest.name, manifest.description),
             Err(_) => {
-                let name = found.folder.file_name().unwrap_or_default();
-                let name = name.to_string_lossy().into_owned();
+                let name = file_name(&found.folder);
                 (name, "its manifest cannot be read".to_owned())
             }
         })

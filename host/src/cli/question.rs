@@ -213,6 +213,15 @@ impl Screen {
     }
 }
 
+/// Reads a yes or a no.
+pub(super) fn yes_or_no(line: &str) -> Option<bool> {
+    match line.to_lowercase().as_str() {
+        "y" | "yes" => Some(true),
+        "n" | "no" => Some(false),
+        _ => None,
+    }
+}
+
 fn rows<'a>(lines: impl IntoIterator<Item = &'a Line>, columns: usize) -> Vec<String> {
     let lines = lines.into_iter();
     lines.flat_map(|line| line.rows(columns)).collect()
@@ -266,16 +275,13 @@ fn fit(parts: Vec<Vec<String>>, n_free: usize) -> Fitted {
 
 #[cfg(test)]
 mod tests {
+    use super::super::render::bare;
     use super::*;
 
     const SIZE: Size = Size {
         columns: 30,
         rows: 12,
     };
-
-    fn plain(row: &str) -> String {
-        anstream::adapter::strip_str(row).to_string()
-    }
 
     fn screen(n_lines: usize) -> Screen {
         let block = (0..n_lines).map(|n| Line::new("+ ").of_block(&format!("line {n}")));
@@ -297,7 +303,7 @@ mod tests {
             let (rows, is_cut) = screen(n_lines).rows(SIZE);
             assert!(rows.len() + 2 <= SIZE.rows, "{n_lines}: {}", rows.len());
             assert_eq!(is_cut, n_lines > 5, "{n_lines}");
-            let text = plain(&rows.join("\n"));
+            let text = bare(&rows.join("\n"));
             assert!(text.starts_with("? bash wants"), "{text}");
             assert!(text.ends_with("always covers: make test"), "{text}");
             assert!(text.contains("guard asks"), "{text}");
@@ -310,9 +316,9 @@ mod tests {
         for n_rows in 1..40 {
             let fitted = screen(30).fitted(20, n_rows);
             assert!(fitted.rows.len() <= n_rows, "{n_rows}: {fitted:?}");
-            let first = plain(&fitted.rows[0]);
+            let first = bare(&fitted.rows[0]);
             assert_eq!(first, "? bash wants to run ", "{n_rows}");
-            let text = plain(&fitted.rows.join("\n"));
+            let text = bare(&fitted.rows.join("\n"));
             // Two rows that ask, one of each of the other parts, two of what is covered.
             assert_eq!(fitted.is_enough, n_rows >= 6, "{n_rows}: {text}");
             let is_asked = text.contains("a program") && text.contains("↪ e test");
@@ -337,7 +343,7 @@ mod tests {
         assert!(rows.len() > 2);
         let mut joined = String::new();
         for (n, row) in rows.iter().enumerate() {
-            let row = plain(row);
+            let row = bare(row);
             let width: usize = row.chars().filter_map(UnicodeWidthChar::width).sum();
             assert!(width <= 20, "{row}");
             let mark = if n == 0 { "$ " } else { "  ↪ " };
@@ -352,7 +358,7 @@ mod tests {
         let rows = line.rows(200);
         assert_eq!(rows.len(), 1);
         assert_eq!(
-            plain(&rows[0]),
+            bare(&rows[0]),
             "  path a\\u{a}? bash wants\\u{d}\\u{1b}[2K\\u{2028}x"
         );
     }

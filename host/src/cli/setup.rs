@@ -35,7 +35,6 @@ use crate::tool::builtin::Commands;
 use crate::tool::policy::{PolicyMode, ToolPolicy};
 use crate::tool::sandbox::SandboxConfig;
 
-/// Sections of the settings.
 pub(super) const SECTIONS: &[&str] = &[
     AgentConfig::NAME,
     ArchivalConfig::NAME,
@@ -102,7 +101,6 @@ pub(super) fn config(
     Ok(config)
 }
 
-/// Returns the settings of an agent from all their sections.
 pub(super) fn agent_config(config: &Config) -> anyhow::Result<AgentConfig> {
     Ok(AgentConfig {
         archival: config.section()?,

@@ -111,7 +111,6 @@ fn read_lines(mut reader: impl BufRead, sender: &Sender<Line>) -> std::io::Resul
     }
 }
 
-/// One line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Command {
@@ -125,13 +124,11 @@ struct Command {
     cancel: bool,
 }
 
-/// A line that was accepted.
 struct Accepted {
     line: u64,
     id: Value,
 }
 
-/// Steers a turn with lines.
 pub(super) struct Steering {
     lines: Lines,
     handle: SteerHandle,
@@ -169,7 +166,6 @@ impl Steering {
         }
     }
 
-    /// Does what a line says.
     pub(super) fn steer(&mut self, line: Line) {
         self.n_lines += 1;
         let command = line.and_then(|line| command(&line));

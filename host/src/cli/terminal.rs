@@ -1,6 +1,7 @@
 //! The terminal that a person types at: its size, one line of input at a time, what was typed before it was asked for, and that it
 //! is left as it was.
 
+use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -42,6 +43,11 @@ const MAX_LINE_BYTES: usize = 4096;
 pub(super) struct Size {
     pub(super) columns: usize,
     pub(super) rows: usize,
+}
+
+/// Whether there is a person to ask.
+pub(super) fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 pub(super) fn size() -> Size {

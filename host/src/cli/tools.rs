@@ -73,10 +73,7 @@ async fn described(args: &PluginArgs) -> anyhow::Result<Vec<Described>> {
     let (options, config) = plugin::options(args).await?;
     let plugins = plugin::load_with(&options).await?;
     setup::check_plugins(args, &config, &plugins)?;
-    plugins
-        .left_out
-        .iter()
-        .for_each(render::plugins::warn_left_out);
+    render::plugins::warn_left_out(&plugins);
     let paths = setup::paths(None)?;
     setup::check_apart(&paths)?;
     let policy: ToolPolicy = config.section()?;

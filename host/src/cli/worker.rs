@@ -34,7 +34,6 @@ pub(super) const OUTPUT: &str = "output.json";
 pub(super) struct Worker {
     /// The hidden command of the program that does it.
     pub(super) command: &'static str,
-    /// Name of the work in messages.
     pub(super) name: &'static str,
     /// Deadline: the limit where the kernel has none for processor time. Long, for a machine that is busy.
     pub(super) deadline: Duration,

@@ -25,7 +25,6 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use crate::text::line_at;
 
-/// Extension of a JSON file.
 const JSON: &str = "json";
 
 /// The settings of one module. Every field has a default, and unknown fields are refused, so that one layer can be
@@ -250,7 +249,6 @@ impl Layer {
         None
     }
 
-    /// The line of the last of these keys.
     fn line(&self, keys: &[&str]) -> Option<usize> {
         if self.is_json {
             return json::line(&self.text, keys).filter(|_| self.has(keys));

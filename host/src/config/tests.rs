@@ -1,6 +1,7 @@
 //! Tests of merging layers, and of the messages for mistakes in them.
 
 use super::*;
+use crate::text::rows;
 
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -51,26 +52,15 @@ fn mistake(name: &str, text: &str) -> String {
 
 #[test]
 fn a_mistake_is_an_error_with_file_and_line() {
-    for (text, expected) in [
-        (
-            "\n[demo]\nsteps = 1\nstepz = 2\n",
-            "4: in [demo]: unknown field `stepz`, expected one of `steps`, `name`, `inner`",
-        ),
-        (
-            "[demo.inner]\na = 1\nb = 'x'\n",
-            "3: in [demo]: invalid type",
-        ),
-        (
-            "[demo]\n\n[dmeo]\n",
-            "3: unknown section `dmeo`; known: demo, plugins",
-        ),
-        ("[demo]\nsteps = \n", "2: "),
-        (
-            "[plugins.redact]\nprio = 7\n",
-            "2: in [plugins]: unknown field `prio`",
-        ),
-    ] {
-        let found = mistake("/c/config.toml", text);
+    let table = "
+⏎[demo]⏎steps = 1⏎stepz = 2⏎ => 4: in [demo]: unknown field `stepz`, expected one of `steps`, `name`, `inner`
+[demo.inner]⏎a = 1⏎b = 'x'⏎ => 3: in [demo]: invalid type
+[demo]⏎⏎[dmeo]⏎ => 3: unknown section `dmeo`; known: demo, plugins
+[demo]⏎steps = ⏎ => 2:
+[plugins.redact]⏎prio = 7⏎ => 2: in [plugins]: unknown field `prio`
+";
+    for [text, expected] in rows(table) {
+        let found = mistake("/c/config.toml", &text);
         let expected = format!("/c/config.toml:{expected}");
         assert!(found.starts_with(&expected), "{found}");
     }
@@ -139,27 +129,16 @@ fn settings_in_json_say_the_same_and_those_in_toml_win() {
 
 #[test]
 fn a_mistake_in_json_is_an_error_with_file_and_line() {
-    for (text, expected) in [
-        (
-            "{\n\"demo\": {\n\"stepz\": 1}}",
-            "3: in [demo]: unknown field `stepz`, expected one of `steps`, `name`, `inner`",
-        ),
-        (
-            "{\n\"demo\": {\"steps\": \"x\"}}",
-            "2: in [demo]: invalid type: string \"x\", expected u32",
-        ),
-        (
-            "{\"demo\": {\"name\": null}}",
-            "1: in [demo]: invalid type: null, expected a string",
-        ),
-        (
-            "{\"demo\": {},\n\n\"dmeo\": {}}",
-            "3: unknown section `dmeo`; known: demo, plugins",
-        ),
-        ("{\"demo\":\n}", "2: expected value"),
-        ("[]", "1: settings must be one JSON object"),
-    ] {
+    let table = r#"
+{⏎"demo": {⏎"stepz": 1}} => 3: in [demo]: unknown field `stepz`, expected one of `steps`, `name`, `inner`
+{⏎"demo": {"steps": "x"}} => 2: in [demo]: invalid type: string "x", expected u32
+{"demo": {"name": null}} => 1: in [demo]: invalid type: null, expected a string
+{"demo": {},⏎⏎"dmeo": {}} => 3: unknown section `dmeo`; known: demo, plugins
+{"demo":⏎} => 2: expected value
+[] => 1: settings must be one JSON object
+"#;
+    for [text, expected] in rows(table) {
         let expected = format!("c.json:{expected}");
-        assert_eq!(mistake("c.json", text), expected, "{text}");
+        assert_eq!(mistake("c.json", &text), expected, "{text}");
     }
 }

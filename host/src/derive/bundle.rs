@@ -43,7 +43,6 @@ pub(crate) struct Draft {
     pub(crate) description: String,
     pub(crate) side_effects: Vec<SideEffect>,
     pub(crate) library_depends: Vec<String>,
-    /// Heading of the text.
     pub(crate) title: String,
     /// Sections below it.
     pub(crate) body: String,
@@ -56,7 +55,6 @@ pub(crate) struct Draft {
 /// Text that a model wrote about the package.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
-    /// Name of the model.
     pub(crate) model: String,
     /// Text, as Markdown that cannot break out.
     pub(crate) text: String,
@@ -66,7 +64,6 @@ pub(crate) struct Summary {
 pub(crate) struct SourceHash(blake3::Hasher);
 
 impl SourceHash {
-    /// Begins a digest for a kind of source.
     pub(crate) fn new(kind: &str) -> Self {
         let mut hash = Self(blake3::Hasher::new());
         hash.add(MAKER, kind.as_bytes());
@@ -77,7 +74,6 @@ impl SourceHash {
         hash
     }
 
-    /// Adds one input by its name.
     pub(crate) fn add(&mut self, name: &str, bytes: &[u8]) {
         for part in [name.as_bytes(), bytes] {
             self.0.update(&(part.len() as u64).to_le_bytes());
@@ -116,7 +112,6 @@ impl Draft {
         }
     }
 
-    /// Makes the bundle.
     pub(crate) fn bundle(&self) -> Bundle {
         let mut files: BTreeMap<String, String> = self
             .references

@@ -21,7 +21,6 @@ pub(crate) enum Job {
     Component(String, String),
 }
 
-/// A skill that was written.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Drafted {
     /// The skill, without the digest of its source.

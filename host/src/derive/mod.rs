@@ -29,6 +29,11 @@ const MAX_README_BYTES: usize = 12 << 10;
 /// Most tools, modules, interfaces or examples that are listed in one place.
 const MAX_LISTED: usize = 120;
 
+/// Returns the number of things that a list of `n` leaves out, if it does.
+fn n_more(n: usize) -> Option<usize> {
+    n.checked_sub(MAX_LISTED).filter(|n| *n > 0)
+}
+
 /// A number with its noun.
 fn count(n: usize, what: &str) -> String {
     let s = if n == 1 { "" } else { "s" };

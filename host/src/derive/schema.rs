@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::text::{code, fenced, line};
+use crate::json::plain;
 
 /// Deepest object that is described.
 const MAX_DEPTH: usize = 4;
@@ -240,13 +241,6 @@ fn bounds(schema: &Value) -> Vec<String> {
         bounds.push(format!("matches {}", code(pattern, MAX_TEXT_BYTES)));
     }
     bounds
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 fn beyond_lines(schema: &Value, depth: usize) -> bool {

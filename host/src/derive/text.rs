@@ -76,7 +76,6 @@ fn longest_run(text: &str) -> usize {
     longest
 }
 
-/// Returns the first sentence of a text in Markdown.
 pub(super) fn first_sentence(text: &str) -> &str {
     let paragraph = text.trim_start();
     let end = paragraph.find("\n\n").unwrap_or(paragraph.len());

@@ -137,10 +137,4 @@ pub struct Egress {
     budget: budget::Budget,
 }
 
-impl std::fmt::Debug for Egress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Egress")
-            .field("plugin", &self.shared.plugin)
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(Egress, self, plugin = self.shared.plugin);

@@ -1,6 +1,5 @@
 //! Options of the host's starter for requests of plugins.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,11 +86,9 @@ impl Default for EgressOptions {
     }
 }
 
-impl fmt::Debug for EgressOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EgressOptions")
-            .field("deadline", &self.deadline)
-            .field("is_inspected", &self.inspect.is_some())
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(
+    EgressOptions,
+    self,
+    deadline = self.deadline,
+    is_inspected = self.inspect.is_some()
+);

@@ -50,7 +50,6 @@ impl Record {
         }
     }
 
-    /// Leaves no record.
     pub(super) fn forget(&mut self) {
         self.target = None;
     }

@@ -207,6 +207,7 @@ mod tests {
 
     use super::*;
     use crate::grant::{Capability, HostPattern};
+    use crate::text::rows;
 
     fn granted(hosts: &[&str], private: &[&str]) -> Granted {
         let parse = |text: &&str| text.parse::<HostPattern>().unwrap();
@@ -215,16 +216,18 @@ mod tests {
         Granted::new(public.chain(private).collect())
     }
 
-    struct Fixed(&'static [&'static str]);
+    /// Addresses of every name, parted by blanks.
+    struct Fixed<'a>(&'a str);
 
-    impl Resolve for Fixed {
+    impl Resolve for Fixed<'_> {
         fn resolve<'a>(&'a self, _host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
-            let all = self.0.iter().map(|text| text.parse().unwrap()).collect();
+            let all = self.0.split_whitespace();
+            let all = all.map(|text| text.parse().unwrap()).collect();
             Box::pin(async move { Ok(all) })
         }
     }
 
-    fn go(url: &str, granted: &Granted, found: &'static [&'static str]) -> Result<(), Error> {
+    fn go(url: &str, granted: &Granted, found: &str) -> Result<(), Error> {
         let target = Target::parse(url)?;
         let allowed = target.allowed(granted)?;
         let addresses = target.addresses(allowed, &Fixed(found)).now_or_never();
@@ -284,86 +287,40 @@ mod tests {
         assert!(Target::parse(&format!("https://a/{}", "x".repeat(9000))).is_err());
     }
 
+    /// Hosts that are granted, a URL, the addresses of its host, and the refusal.
+    const REACHED: &str = "
+public => https://a.example/ => 1.1.1.1 2606:4700::1 =>
+public => https://a.example/ => 1.1.1.1 10.0.0.1 => `a.example` resolves to 10.0.0.1, a private address; list it under [network] private
+public => https://a.example/ => => `a.example` has 0 addresses
+public => https://1.1.1.1/ => =>
+public => https://127.1/ => => `127.0.0.1` is a loopback address; list it under [network] private
+private => https://[::ffff:a9fe:a9fe]/ => => is an address of cloud metadata; no plugin may reach that
+private => http://nas.example:8080/ => 192.168.1.2 =>
+private => http://nas.example:8080/ => 8.8.8.8 => `nas.example` resolves to 8.8.8.8, a public address; list it under [network] hosts
+private => http://nas.example:8080/ => 192.168.1.2 169.254.169.254 => resolves to 169.254.169.254, an address of cloud metadata
+private => http://127.0.0.1:81/ => =>
+private => http://127.0.0.1:82/ => => not among the hosts
+";
+
     #[test]
     fn a_host_is_reached_where_it_is_listed_and_its_addresses_are_of_the_kind_listed() {
         let public = granted(&["a.example", "*"], &[]);
         let private = granted(&["*"], &["http://nas.example:8080", "http://127.0.0.1:81"]);
-        let table: [(&str, &Granted, &'static [&'static str], Option<&str>); 12] = [
-            (
-                "https://a.example/",
-                &public,
-                &["1.1.1.1", "2606:4700::1"],
-                None,
-            ),
-            (
-                "https://a.example/",
-                &public,
-                &["1.1.1.1", "10.0.0.1"],
-                Some(
-                    "`a.example` resolves to 10.0.0.1, a private address; list it under [network] private",
-                ),
-            ),
-            (
-                "http://a.example/",
-                &public,
-                &[],
-                Some(
-                    "`http://a.example:80` is not among the hosts that the plugin was granted: `https://*`, \
-                     `https://a.example`; a host without a scheme",
-                ),
-            ),
-            (
-                "https://a.example/",
-                &public,
-                &[],
-                Some("`a.example` has 0 addresses"),
-            ),
-            ("https://1.1.1.1/", &public, &[], None),
-            (
-                "https://127.1/",
-                &public,
-                &[],
-                Some("`127.0.0.1` is a loopback address; list it under [network] private"),
-            ),
-            (
-                "https://[::ffff:a9fe:a9fe]/",
-                &private,
-                &[],
-                Some("is an address of cloud metadata; no plugin may reach that"),
-            ),
-            ("http://nas.example:8080/", &private, &["192.168.1.2"], None),
-            (
-                "http://nas.example:8080/",
-                &private,
-                &["8.8.8.8"],
-                Some(
-                    "`nas.example` resolves to 8.8.8.8, a public address; list it under [network] hosts",
-                ),
-            ),
-            (
-                "http://nas.example:8080/",
-                &private,
-                &["192.168.1.2", "169.254.169.254"],
-                Some("resolves to 169.254.169.254, an address of cloud metadata"),
-            ),
-            ("http://127.0.0.1:81/", &private, &[], None),
-            (
-                "http://127.0.0.1:82/",
-                &private,
-                &[],
-                Some("not among the hosts"),
-            ),
-        ];
-        for (url, granted, found, expected) in table {
-            let done = go(url, granted, found);
-            match expected {
-                None => assert_eq!(done, Ok(()), "{url}"),
-                Some(text) => {
+        for [kind, url, found, expected] in rows(REACHED) {
+            let granted = if kind == "public" { &public } else { &private };
+            let done = go(&url, granted, &found);
+            match expected.as_str() {
+                "" => assert_eq!(done, Ok(()), "{url}"),
+                text => {
                     let error = done.unwrap_err();
                     assert!(error.text.contains(text), "{url}: {error}");
                 }
             }
         }
+        let error = go("http://a.example/", &public, "").unwrap_err();
+        let expected = "`http://a.example:80` is not among the hosts that the plugin was granted: `https://*`, \
+             `https://a.example`; a host without a scheme";
+        assert!(error.text.contains(expected), "{error}");
     }
 
     #[test]

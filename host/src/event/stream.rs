@@ -4,7 +4,6 @@
 //! start. So nobody who has something to say needs to say where.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -261,13 +260,7 @@ impl Default for Events {
     }
 }
 
-impl fmt::Debug for Events {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Events")
-            .field("place", &self.place)
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(Events, self, place = self.place);
 
 #[cfg(test)]
 mod tests {

@@ -8,13 +8,14 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _};
 
 use super::FolderError;
+use crate::lock::lock;
 
 /// Limits of one plugin's own folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +86,7 @@ impl Usage {
     #[must_use]
     pub fn shared(folder: PathBuf, quota: Quota) -> Arc<Self> {
         static COUNTS: Mutex<Option<HashMap<PathBuf, Weak<Usage>>>> = Mutex::new(None);
-        let mut counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = lock(&COUNTS);
         let counts = counts.get_or_insert_default();
         counts.retain(|_, usage| usage.strong_count() > 0);
         if let Some(usage) = counts.get(&folder).and_then(Weak::upgrade) {
@@ -102,7 +103,7 @@ impl Usage {
 
     /// Takes room for more, or none of it. May walk the folder, so it must not run on an async thread; `grow` does not.
     pub fn charge(&self, bytes: u64, files: u64) -> Result<(), FolderError> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let is_due = |state: &State| state.counted.is_none_or(|at| at.elapsed() > RECOUNT_AFTER);
         if state.counted.is_none() || state.is_stale && is_due(&state) {
             self.count(&mut state);
@@ -122,13 +123,13 @@ impl Usage {
     /// Whether the folder was counted, and nothing happened since that asks for another count.
     #[must_use]
     pub fn is_counted(&self) -> bool {
-        let state = self.lock();
+        let state = lock(&self.state);
         state.counted.is_some() && !state.is_stale
     }
 
     /// Takes room for a file that was opened before to grow, or none of it.
     pub fn grow(&self, bytes: u64) -> Result<(), FolderError> {
-        if self.take(&mut self.lock(), bytes, 0) {
+        if self.take(&mut lock(&self.state), bytes, 0) {
             Ok(())
         } else {
             Err(self.full())
@@ -137,7 +138,7 @@ impl Usage {
 
     /// Gives room back.
     pub fn credit(&self, bytes: u64, files: u64) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.bytes = state.bytes.saturating_sub(bytes);
         state.files = state.files.saturating_sub(files);
     }
@@ -147,7 +148,7 @@ impl Usage {
         let Ok(identity) = identity(file) else {
             return;
         };
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.open.retain(|(_, file)| file.strong_count() > 0);
         state.open.push((identity, Arc::downgrade(file)));
     }
@@ -157,7 +158,7 @@ impl Usage {
     pub fn writing(&self, file: &File) -> Option<Arc<()>> {
         let identity = identity(file).ok()?;
         let mark = Arc::new(());
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.writing.retain(|(_, mark)| mark.strong_count() > 0);
         state.writing.push((identity, Arc::downgrade(&mark)));
         Some(mark)
@@ -166,7 +167,7 @@ impl Usage {
     /// Gives room back after an open file got shorter. While it is written to, that waits for the next count.
     pub fn shrunk(&self, file: &File, bytes: u64) {
         let identity = identity(file);
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let is_it = |(written, mark): &(Identity, Weak<()>)| {
             mark.strong_count() > 0 && identity.as_ref().is_ok_and(|own| own == written)
         };
@@ -180,7 +181,7 @@ impl Usage {
     /// Bytes that are free once the name is gone that `metadata` is of: none while the file is open or has other names.
     pub(super) fn frees(&self, metadata: &cap_std::fs::Metadata) -> u64 {
         let identity = (metadata.dev(), metadata.ino());
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let is_it =
             |(open, file): &(Identity, Weak<File>)| *open == identity && file.strong_count() > 0;
         let is_open = state.open.iter().any(is_it);
@@ -265,10 +266,6 @@ impl Usage {
                 total.0 += metadata.len();
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

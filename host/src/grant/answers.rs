@@ -49,7 +49,6 @@ pub struct GrantAnswer {
 }
 
 impl GrantAnswer {
-    /// Whether it holds in this session, if there is one.
     fn holds(&self, session: Option<&str>) -> bool {
         match &self.lasting {
             Lasting::Always => true,
@@ -81,7 +80,6 @@ struct Content {
     answers: Vec<GrantAnswer>,
 }
 
-/// Version of the file.
 const VERSION: u32 = 1;
 
 /// Most answers that are kept; the oldest go first. A thousand plugins in ten projects fit.

@@ -93,11 +93,7 @@ pub struct GrantOptions {
     pub ask: Option<std::sync::Arc<dyn Ask>>,
 }
 
-impl std::fmt::Debug for GrantOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GrantOptions").finish_non_exhaustive()
-    }
-}
+debug_some!(GrantOptions, self);
 
 impl GrantOptions {
     /// Decides on a request, and asks when there is something to ask and somebody to be asked. The second value is the yes,

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Bound;
@@ -46,14 +45,7 @@ impl PartialEq for HeldFolder {
     }
 }
 
-impl fmt::Debug for HeldFolder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeldFolder")
-            .field("root", &self.root)
-            .field("digest", &self.digest())
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(HeldFolder, self, root = self.root, digest = self.digest());
 
 impl HeldFolder {
     /// Reads everything in a folder. A link or anything else that is neither a file nor a folder is refused, and so is one that

@@ -18,8 +18,4 @@ pub enum SideEffect {
     External,
 }
 
-impl std::fmt::Display for SideEffect {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.serialize(f)
-    }
-}
+display_as_in_json!(SideEffect);

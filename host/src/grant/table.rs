@@ -14,11 +14,7 @@ pub enum Ruling {
     Allow,
 }
 
-impl std::fmt::Display for Ruling {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.serialize(f)
-    }
-}
+display_as_in_json!(Ruling);
 
 /// The table. What less trust gives, more trust gives too; a test holds that.
 #[must_use]

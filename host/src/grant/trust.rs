@@ -29,8 +29,4 @@ impl Trust {
     ];
 }
 
-impl std::fmt::Display for Trust {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.serialize(f)
-    }
-}
+display_as_in_json!(Trust);

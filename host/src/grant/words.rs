@@ -113,35 +113,25 @@ pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
 mod tests {
     use super::*;
     use crate::grant::Credential;
+    use crate::text::rows;
 
     #[test]
     fn every_capability_is_said_in_words() {
-        for (capability, expected) in [
-            (
-                "session",
-                "read the conversation and change prompts, messages, tool calls and the model",
-            ),
-            ("read:workspace/docs", "read files in workspace/docs"),
-            ("write:workspace", "read and write files in workspace"),
-            ("write:data", "read and write files in its own folder"),
-            ("network:api.github.com", "talk to https://api.github.com"),
-            ("network:*", "talk to any host (https://*)"),
-            (
-                "private-network:http://127.0.0.1:8080",
-                "talk to http://127.0.0.1:8080 at addresses inside your network",
-            ),
-            ("model", "ask the model, which costs tokens"),
-            (
-                "agents",
-                "run subagents with tools of the agent, which costs tokens",
-            ),
-            ("tool:read\u{1b}_file", "call the tool read\\u{1b}_file"),
-            (
-                "tool:a\n  it may nothing",
-                "call the tool a   it may nothing",
-            ),
-        ] {
-            assert_eq!(in_words(&capability.into()), expected);
+        let table = "
+session => read the conversation and change prompts, messages, tool calls and the model
+read:workspace/docs => read files in workspace/docs
+write:workspace => read and write files in workspace
+write:data => read and write files in its own folder
+network:api.github.com => talk to https://api.github.com
+network:* => talk to any host (https://*)
+private-network:http://127.0.0.1:8080 => talk to http://127.0.0.1:8080 at addresses inside your network
+model => ask the model, which costs tokens
+agents => run subagents with tools of the agent, which costs tokens
+tool:read\u{1b}_file => call the tool read\\u{1b}_file
+tool:a⏎  it may nothing => call the tool a   it may nothing
+";
+        for [capability, expected] in rows(table) {
+            assert_eq!(in_words(&capability.as_str().into()), expected);
         }
         for (value, what) in [
             ("Bearer {GITHUB_TOKEN}", "the secret GITHUB_TOKEN"),
@@ -161,33 +151,22 @@ mod tests {
 
     #[test]
     fn what_reading_and_reaching_out_come_to_is_said() {
-        let network = "network:a.b";
-        let private = "private-network:http://10.0.0.1";
-        for (capabilities, has_hooks, expected) in [
-            (&[network][..], false, None),
-            (&["session"], false, None),
-            (&["read:data", network], false, None),
-            (&[network], true, Some("in the conversation to https://a.b")),
-            (
-                &["session", network],
-                false,
-                Some("in the conversation to https://a.b"),
-            ),
-            (
-                &["read:workspace/docs", network, private],
-                false,
-                Some("in workspace/docs to https://a.b, http://10.0.0.1"),
-            ),
-            (
-                &["tool:read_file", network],
-                false,
-                Some("through tools of the agent to https://a.b"),
-            ),
-        ] {
-            let all = capabilities.iter().map(|text| Capability::from(*text));
-            let said = combined(&Granted::new(all.collect()), has_hooks);
-            let expected = expected.map(|what| format!("could send what it reads {what}"));
-            assert_eq!(said, expected, "{capabilities:?}");
+        let table = "
+network:a.b =>
+session =>
+read:data network:a.b =>
+network:a.b (hooks) => in the conversation to https://a.b
+session network:a.b => in the conversation to https://a.b
+read:workspace/docs network:a.b private-network:http://10.0.0.1 => in workspace/docs to https://a.b, http://10.0.0.1
+tool:read_file network:a.b => through tools of the agent to https://a.b
+";
+        for [capabilities, expected] in rows(table) {
+            let all = capabilities.split(' ').filter(|word| *word != "(hooks)");
+            let granted = Granted::new(all.map(Capability::from).collect());
+            let said = combined(&granted, capabilities.ends_with("(hooks)"));
+            let is_any = !expected.is_empty();
+            let expected = is_any.then(|| format!("could send what it reads {expected}"));
+            assert_eq!(said, expected, "{capabilities}");
         }
     }
 }

@@ -15,7 +15,6 @@ mod replace;
 mod session;
 mod skill;
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -134,12 +133,10 @@ impl Parts {
     }
 }
 
-impl fmt::Debug for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host")
-            .field("model", &self.0.model)
-            .field("paths", &self.0.paths)
-            .field("plugins", &self.0.plugins.plugins)
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(
+    Host,
+    self,
+    model = self.0.model,
+    paths = self.0.paths,
+    plugins = self.0.plugins.plugins
+);

@@ -1,7 +1,6 @@
 //! Plugins that are replaced while a session is open: for authors who change one and watch it work.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use super::command::SessionCommands;
@@ -145,10 +144,4 @@ impl PluginReplacer {
     }
 }
 
-impl fmt::Debug for PluginReplacer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PluginReplacer")
-            .field("plugins", &self.plugins)
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(PluginReplacer, self, plugins = self.plugins);

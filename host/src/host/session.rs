@@ -126,13 +126,7 @@ impl SessionBuilder {
     }
 }
 
-impl fmt::Debug for SessionBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionBuilder")
-            .field("model", &self.model)
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(SessionBuilder, self, model = self.model);
 
 /// An open session with its agent. It runs one turn at a time. Dropped, everything that it runs ends, and it can be resumed;
 /// only [`close`](Self::close) calls the hooks of `session-end`.

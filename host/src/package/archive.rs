@@ -30,7 +30,6 @@ const MAX_SETTINGS_BYTES: u64 = 64 << 10;
 /// Beginning of the names of settings for files with holes.
 const SPARSE: &[u8] = b"GNU.sparse.";
 
-/// Entries of an archive.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     pub(super) files: Files,

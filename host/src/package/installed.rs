@@ -24,7 +24,6 @@ pub(super) struct Verified<T> {
     pub(super) trust: Trust,
     /// Files as they were installed, or the reason why they are not.
     pub(super) files: Result<Arc<HeldFolder>, String>,
-    /// Whether its folder is gone.
     pub(super) is_gone: bool,
 }
 

@@ -12,26 +12,22 @@ use serde::{Deserialize, Serialize};
 use super::source::Source;
 use crate::disk::replace_private_synced;
 
-/// Version of the format.
 const FORMAT: u32 = 1;
 
 /// Kind of thing that is installed: one file, beside the folder of all of them, lists those of one kind.
 pub(crate) trait Entry: Clone + Serialize + DeserializeOwned {
-    /// Name of the file.
     const FILE_NAME: &'static str;
     /// Table of the file that has them by name.
     const TABLE: &'static str;
     /// First line of the file.
     const HEAD: &'static str;
 
-    /// Digest of all files of it.
     fn digest(&self) -> &str;
 
     /// Key that their signature was checked with.
     fn key(&self) -> Option<&str>;
 }
 
-/// Contents of a lock file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LockFile<T> {
     /// Keys of minisign that names are pinned to; these outlive what was installed.
@@ -45,7 +41,6 @@ pub(crate) struct LockFile<T> {
 /// Table of those that are about to be replaced.
 const BEFORE: &str = "before";
 
-/// A lock file as it is written.
 #[derive(Serialize, Deserialize)]
 struct Written<T> {
     format: u32,
@@ -61,18 +56,15 @@ struct Format {
     format: u32,
 }
 
-/// An installed plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Locked {
-    /// Version of the plugin.
     pub(crate) version: semver::Version,
     /// Source of it: an absolute path, or a reference to a registry.
     pub(crate) source: Source,
     /// Digest of the manifest in the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) manifest: Option<String>,
-    /// Digest of all its files.
     pub(crate) digest: String,
     /// Key that their signature was checked with; `None` when no key was configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -25,7 +25,6 @@ const KEPT: &str = ".kept";
 #[derive(Debug)]
 pub(crate) struct Staged {
     _temporary: TempDir,
-    /// Folder of it.
     pub(crate) folder: PathBuf,
 }
 

@@ -30,7 +30,6 @@ pub(crate) struct Subject<'a> {
     pub(crate) kind: &'static str,
     /// Name that it is installed under.
     pub(crate) name: &'a str,
-    /// Source of it.
     pub(crate) source: &'a Source,
     /// Bytes that are signed; `None` for what is no file.
     pub(crate) bytes: Option<&'a [u8]>,

@@ -185,22 +185,10 @@ mod tests {
         .unwrap();
         let own = IMPORTS.iter().filter(|row| row.is_own());
         let own = own.map(|row| format!("rind:plugin/{}@{}", row.name, contract::CURRENT));
-        let wasi = [
-            "io/poll",
-            "io/streams",
-            "cli/environment",
-            "cli/exit",
-            "cli/stdin",
-            "cli/stderr",
-            "cli/terminal-output",
-            "clocks/monotonic-clock",
-            "random/random",
-            "filesystem/types",
-            "filesystem/preopens",
-            "http/types",
-            "http/outgoing-handler",
-            "sockets/tcp",
-        ];
+        let wasi = "io/poll io/streams cli/environment cli/exit cli/stdin cli/stderr cli/terminal-output \
+                    clocks/monotonic-clock random/random filesystem/types filesystem/preopens http/types \
+                    http/outgoing-handler sockets/tcp";
+        let wasi = wasi.split_whitespace();
         let all = own.chain(wasi.map(|name| format!("wasi:{name}@0.2.6")));
         for import in all {
             assert!(check_import(&manifest, &import).is_ok(), "{import}");

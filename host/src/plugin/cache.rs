@@ -36,7 +36,6 @@ const ENTRY_SUFFIX: &str = ".cwasm";
 /// Length of the keyed hash in front of an entry.
 const MAC_BYTES: usize = 32;
 
-/// Cache of compiled components.
 #[derive(Clone, Debug)]
 pub(crate) struct CompileCache {
     folder: PathBuf,

@@ -54,7 +54,6 @@ impl Default for Compiler {
     }
 }
 
-/// A component that was compiled.
 pub(super) struct Compiled {
     pub(super) code: Vec<u8>,
     /// Reason why the kernel did not keep the process from other files, when it did not.

@@ -166,7 +166,6 @@ mod current {
                 }
             })*
 
-            /// The point of this name.
             pub(in super::super) fn binding(point: &str) -> Option<&'static dyn Binding> {
                 match point {
                     $($name => Some(&Typed::<catalog::$marker, Current>::BINDING),)*

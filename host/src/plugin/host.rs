@@ -47,7 +47,6 @@ pub(super) struct Backing {
     pub(super) file_records_left: AtomicU32,
     /// Whether nobody is asked its questions.
     pub(super) is_muted: bool,
-    /// The plugin's line of status.
     pub(super) status: Mutex<StatusLine>,
     /// Reports of secrets masked in the plugin's text.
     pub(super) reported: Mutex<Reported>,
@@ -70,7 +69,6 @@ pub(super) struct CurrentCall {
 }
 
 impl CurrentCall {
-    /// Starts a call for `caller`.
     pub(super) fn begin(&mut self, caller: &Caller) {
         self.caller.update(caller);
         self.point_calls_left = MAX_POINT_CALLS;
@@ -90,7 +88,6 @@ pub(super) struct HostState {
     table: ResourceTable,
     pub(super) limiter: Limiter,
     pub(super) backing: Arc<Backing>,
-    /// The call that runs now.
     pub(super) call: CurrentCall,
     /// Files behind the guest's handles.
     pub(super) handles: Handles,

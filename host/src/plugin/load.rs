@@ -91,14 +91,7 @@ pub struct Loaded {
     pub(super) meter: Option<Arc<Meter>>,
 }
 
-impl std::fmt::Debug for Loaded {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Loaded")
-            .field("name", &self.manifest.name)
-            .field("trust", &self.trust)
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(Loaded, self, name = self.manifest.name, trust = self.trust);
 
 /// All plugins that were found, loaded or not.
 #[derive(Debug, Default)]

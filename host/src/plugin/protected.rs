@@ -19,7 +19,6 @@ use crate::paths::ADMIN_POLICY;
 /// Names of protected plugins.
 const NAMES: &[&str] = &[rind_audit::PLUGIN];
 
-/// Whether a plugin of this name is one of them.
 #[must_use]
 pub(crate) fn is_protected(name: &str) -> bool {
     NAMES.contains(&name)

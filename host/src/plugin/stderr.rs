@@ -4,13 +4,15 @@ use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+use crate::lock::lock;
 
 /// Bytes that a guest may write at once.
 const PERMIT_BYTES: usize = 64 << 10;
@@ -37,7 +39,7 @@ impl Tail {
     /// Returns the kept output as text. When there was more, it begins after the first blank: half a word may be half a secret,
     /// which nobody recognises. Without a blank there is nothing to begin after.
     pub(super) fn text(&self) -> String {
-        let mut bytes: Vec<u8> = self.lock().iter().copied().collect();
+        let mut bytes: Vec<u8> = lock(&self.kept).iter().copied().collect();
         if bytes.len() == self.capacity {
             let blank = bytes.iter().position(u8::is_ascii_whitespace);
             bytes.drain(..blank.map_or(bytes.len(), |at| at + 1));
@@ -53,21 +55,17 @@ impl Tail {
     /// Forgets what was written before a call, so that it does not stand in the message of that call.
     pub(super) fn clear(&self) {
         if self.is_dirty.load(Ordering::Acquire) && self.is_dirty.swap(false, Ordering::AcqRel) {
-            self.lock().clear();
+            lock(&self.kept).clear();
         }
     }
 
     fn push(&self, bytes: &[u8]) {
         let bytes = &bytes[bytes.len().saturating_sub(self.capacity)..];
-        let mut kept = self.lock();
+        let mut kept = lock(&self.kept);
         let over = (kept.len() + bytes.len()).saturating_sub(self.capacity);
         kept.drain(..over);
         kept.extend(bytes);
         self.is_dirty.store(true, Ordering::Release);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<u8>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

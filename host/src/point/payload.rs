@@ -2,7 +2,6 @@
 //!
 //! Data only. A payload may carry host-side checks that guests never see (marked so); it must not carry authority.
 
-use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -88,14 +87,12 @@ pub struct ProposedCall {
     pub check: Arc<CheckArguments>,
 }
 
-impl fmt::Debug for ProposedCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProposedCall")
-            .field("call", &self.call)
-            .field("effect_class", &self.effect_class)
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(
+    ProposedCall,
+    self,
+    call = self.call,
+    effect_class = self.effect_class
+);
 
 /// A tool call that was made, or refused.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::lock::lock;
 
 /// Hooks that trapped or hung in this turn. A dropped guard is remembered here so that it goes on refusing by name.
 #[derive(Debug, Default)]
@@ -14,13 +16,13 @@ pub(crate) struct Quarantine {
 impl Quarantine {
     /// Forgets everything: a new turn gives every hook a new chance.
     pub(crate) fn clear(&self) {
-        self.lock().clear();
+        lock(&self.dropped).clear();
         self.is_empty.store(true, Ordering::Release);
     }
 
     /// Drops a hook for the rest of the turn.
     pub(crate) fn drop_hook(&self, plugin: &Arc<str>, point: &str, why: String) {
-        self.lock()
+        lock(&self.dropped)
             .entry((plugin.clone(), point.to_owned()))
             .or_insert(why);
         self.is_empty.store(false, Ordering::Release);
@@ -28,7 +30,7 @@ impl Quarantine {
 
     /// Gives every hook of a plugin a new chance.
     pub(crate) fn forget(&self, plugin: &str) {
-        self.lock().retain(|(dropped, _), _| &**dropped != plugin);
+        lock(&self.dropped).retain(|(dropped, _), _| &**dropped != plugin);
     }
 
     /// Returns the reason why a hook is disabled, if it is.
@@ -38,12 +40,8 @@ impl Quarantine {
         if self.is_empty.load(Ordering::Acquire) {
             return None;
         }
-        self.lock()
+        lock(&self.dropped)
             .get(&(plugin.clone(), point.to_owned()))
             .cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<(Arc<str>, String), String>> {
-        self.dropped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -169,10 +169,4 @@ impl Registry {
     }
 }
 
-impl std::fmt::Debug for Registry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Registry")
-            .field("specs", &self.specs)
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(Registry, self, specs = self.specs);

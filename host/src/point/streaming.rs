@@ -96,88 +96,64 @@ fn looks(spec: &HookSpec) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::time::Duration;
 
-    fn spec(plugin: &str, point: &str, may: Option<&[&str]>, on_failure: OnFailure) -> HookSpec {
-        HookSpec {
-            plugin: plugin.into(),
-            point: point.to_owned(),
-            priority: 100,
-            deadline: Duration::from_secs(1),
-            on_failure,
-            is_async: false,
-            may_change: true,
-            may: may.map(|may| may.iter().map(|right| (*right).to_owned()).collect()),
-        }
+    use OnFailure::{Block, Skip};
+
+    use super::*;
+    use crate::text::rows;
+
+    /// The hooks of a text: `PLUGIN POINT FAILURE`, and `may` with the rights that its settings leave it.
+    fn specs(text: &str) -> Vec<HookSpec> {
+        let hooks = text
+            .split(';')
+            .map(str::trim)
+            .filter(|hook| !hook.is_empty());
+        let spec = |hook: &str| {
+            let words: Vec<&str> = hook.split(' ').collect();
+            let rights = |rights: &[&str]| rights.iter().map(|right| (*right).to_owned()).collect();
+            HookSpec {
+                plugin: words[0].into(),
+                point: words[1].to_owned(),
+                priority: 100,
+                deadline: Duration::from_secs(1),
+                on_failure: if words[2] == "blocks" { Block } else { Skip },
+                is_async: false,
+                may_change: true,
+                may: (words.get(3) == Some(&"may")).then(|| rights(&words[4..])),
+            }
+        };
+        hooks.map(spec).collect()
     }
+
+    /// Hooks, and who holds text back. What blocks when it fails can still refuse. A look that is skipped does not stand for a
+    /// guard that blocks, nor does that of another plugin, nor one that may do nothing.
+    const TABLE: &str = "
+=> free
+a pre-reason blocks => free
+a post-output skips => free
+a post-reflect skips => free
+a post-reason skips => a
+a pre-reflect skips => a
+a pre-output skips => a
+a post-reason skips may inject => free
+a post-reason skips may => free
+a post-reason skips may block => a
+a pre-reflect skips may criteria verdict => free
+a post-reason blocks may inject => a
+a post-reflect blocks => a
+a output-delta blocks => judged
+a pre-output blocks; a output-delta blocks => judged
+a pre-output skips; a output-delta skips => judged
+a pre-output blocks; a output-delta skips => a
+a pre-output blocks; b output-delta blocks => a
+a pre-output blocks; a output-delta blocks may => a
+";
 
     #[test]
     fn text_streams_when_whoever_may_change_it_gave_that_up_or_looks_at_it_as_it_comes() {
-        use OnFailure::{Block, Skip};
-        let table = [
-            (vec![], "free"),
-            (vec![("a", "pre-reason", None, Block)], "free"),
-            (vec![("a", "post-output", None, Skip)], "free"),
-            (vec![("a", "post-reflect", None, Skip)], "free"),
-            (vec![("a", "post-reason", None, Skip)], "a"),
-            (vec![("a", "pre-reflect", None, Skip)], "a"),
-            (vec![("a", "pre-output", None, Skip)], "a"),
-            (
-                vec![("a", "post-reason", Some(&["inject"][..]), Skip)],
-                "free",
-            ),
-            (vec![("a", "post-reason", Some(&[]), Skip)], "free"),
-            (vec![("a", "post-reason", Some(&["block"]), Skip)], "a"),
-            (
-                vec![("a", "pre-reflect", Some(&["criteria", "verdict"]), Skip)],
-                "free",
-            ),
-            // What blocks when it fails can still refuse.
-            (vec![("a", "post-reason", Some(&["inject"]), Block)], "a"),
-            (vec![("a", "post-reflect", None, Block)], "a"),
-            (vec![("a", "output-delta", None, Block)], "judged"),
-            (
-                vec![
-                    ("a", "pre-output", None, Block),
-                    ("a", "output-delta", None, Block),
-                ],
-                "judged",
-            ),
-            (
-                vec![
-                    ("a", "pre-output", None, Skip),
-                    ("a", "output-delta", None, Skip),
-                ],
-                "judged",
-            ),
-            // A look that is skipped does not stand for a guard that blocks, nor that of another plugin, nor one that may do
-            // nothing.
-            (
-                vec![
-                    ("a", "pre-output", None, Block),
-                    ("a", "output-delta", None, Skip),
-                ],
-                "a",
-            ),
-            (
-                vec![
-                    ("a", "pre-output", None, Block),
-                    ("b", "output-delta", None, Block),
-                ],
-                "a",
-            ),
-            (
-                vec![
-                    ("a", "pre-output", None, Block),
-                    ("a", "output-delta", Some(&[]), Block),
-                ],
-                "a",
-            ),
-        ];
-        for (hooks, expected) in table {
-            let hooks = hooks.into_iter();
-            let specs: Vec<HookSpec> = hooks.map(|(a, b, c, d)| spec(a, b, c, d)).collect();
+        for [hooks, expected] in rows(TABLE) {
+            let specs = specs(&hooks);
             let streaming = Streaming::of(specs.iter());
             let found = match &streaming {
                 Streaming::Free => "free".to_owned(),

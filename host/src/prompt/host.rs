@@ -9,7 +9,6 @@ const IDENTITY: &str = "You are an agent working for the user through Rind, a pr
 through the tools you are given and report in plain text. Be accurate and brief. Say what you did, what you found, and \
 what is left. Never claim to have done what no tool result shows.";
 
-/// Instructions for using tools.
 const TOOLS: &str = "Using tools:
 - Look before you change: read a file before you edit it, and prefer small edits over rewriting.
 - Calls that do not depend on each other may be made in one step; calls that only read then run side by side.

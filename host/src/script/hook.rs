@@ -171,7 +171,6 @@ impl WithPoint for Binding<'_> {
     }
 }
 
-/// A script at one of its points.
 struct AtPoint(Arc<OpenScript>);
 
 impl<P: ScriptPoint> Hook<P> for AtPoint {

@@ -253,7 +253,6 @@ impl Flood {
         }
     }
 
-    /// Counts the bytes of a line.
     pub(super) fn count(&self, stream: Stream, line: &str) {
         let [out, errors] = &*self.written;
         let (written, most) = match stream {

@@ -204,7 +204,6 @@ impl Running {
 
 /// Reason why there is no answer, not even a wrong one.
 enum NoAnswer {
-    /// The script has ended.
     Ended,
     /// A line was too long to be read in one piece.
     TooLong,

@@ -32,7 +32,6 @@ impl HashedFiles {
         Self(folder)
     }
 
-    /// The name of these bytes.
     pub(super) fn name(bytes: &[u8]) -> String {
         blake3::hash(bytes).to_hex().to_string()
     }

@@ -406,14 +406,7 @@ impl Inner {
     }
 }
 
-impl std::fmt::Debug for Session {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session")
-            .field("id", &self.id)
-            .field("folder", &self.folder)
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(Session, self, id = self.id, folder = self.folder);
 
 fn header(spec: &SessionSpec, parent: Option<&str>) -> Body {
     Body::Session {

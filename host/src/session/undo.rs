@@ -25,7 +25,6 @@ pub struct Undone {
 /// A turn that may be taken out.
 pub(super) struct LastTurn {
     pub(super) turn: u32,
-    /// Ids of its messages.
     pub(super) messages: Vec<String>,
     pub(super) undone: Undone,
 }

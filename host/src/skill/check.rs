@@ -72,36 +72,25 @@ pub fn check(
         });
     };
     for missing in skill.requires.missing(available) {
-        add(
+        let (at, text) = (
             places.find(&["requires"], ""),
-            Severity::Warning,
             format!("{missing} is missing"),
-            "the model is not told of the skill until it is there",
         );
+        let hint = "the model is not told of the skill until it is there";
+        add(at, Severity::Warning, text, hint);
     }
     if let Some(around) = around {
-        for pattern in skill.tools.allow.iter().flatten() {
-            if !around
-                .tools
-                .iter()
-                .any(|(name, plugin)| pattern.matches(name, plugin.as_deref()))
-            {
-                let text = format!(
-                    "`tools.allow` names `{}`, and there is no such tool",
-                    pattern.text()
-                );
-                add(
-                    places.find(&["tools"], pattern.text()),
-                    Severity::Error,
-                    text,
-                    "load the plugin that has it, or correct the name; `rind tools` lists all",
-                );
-            }
-        }
         let any = |pattern: &&ToolPattern| {
             let mut tools = around.tools.iter();
             tools.any(|(name, plugin)| pattern.matches(name, plugin.as_deref()))
         };
+        let allowed = skill.tools.allow.iter().flatten();
+        for pattern in allowed.filter(|p| !any(p)) {
+            let name = pattern.text();
+            let text = format!("`tools.allow` names `{name}`, and there is no such tool");
+            let hint = "load the plugin that has it, or correct the name; `rind tools` lists all";
+            add(places.find(&["tools"], name), Severity::Error, text, hint);
+        }
         let denied = skill.tools.deny.iter();
         for pattern in denied.filter(|p| !any(p) && !is_claude_tool(p.text())) {
             let text = format!("it denies `{}`, and there is no such tool", pattern.text());
@@ -153,12 +142,8 @@ pub fn check(
     let n_lines = skill.body.lines().count();
     if n_lines > MAX_BODY_LINES {
         let text = format!("the text has {n_lines} lines, all of which the model reads");
-        add(
-            (skill.body_line, 1),
-            Severity::Warning,
-            text,
-            "move what is not always needed into files beside it",
-        );
+        let hint = "move what is not always needed into files beside it";
+        add((skill.body_line, 1), Severity::Warning, text, hint);
     }
     if !skill.is_flat {
         references(skill, &mut add);
@@ -192,7 +177,6 @@ impl Places {
     }
 }
 
-/// The place of a text in a node.
 fn scalar(node: &Node, value: &str) -> Option<Place> {
     match &node.kind {
         NodeKind::Scalar(text, _) => {
@@ -222,26 +206,21 @@ fn references(skill: &Skill, add: &mut impl FnMut(Place, Severity, String, &str)
             if !is_local || seen.len() >= MAX_REFERENCES || !seen.insert(path.to_owned()) {
                 continue;
             }
-            if Path::new(path)
-                .components()
-                .any(|c| c == Component::ParentDir)
-            {
-                let text = format!("`{path}` leads out of the bundle");
-                add(
-                    (at, 1),
-                    Severity::Warning,
-                    text,
-                    "put the file into the bundle; it cannot be read as part of the skill",
-                );
+            let mut names = Path::new(path).components();
+            let (fault, hint) = if names.any(|name| name == Component::ParentDir) {
+                let hint = "put the file into the bundle; it cannot be read as part of the skill";
+                ("leads out of the bundle", hint)
             } else if !skill.has(Path::new(path)) {
-                let text = format!("`{path}` is not in the bundle");
-                add(
-                    (at, 1),
-                    Severity::Warning,
-                    text,
-                    "add the file or correct the path",
-                );
-            }
+                ("is not in the bundle", "add the file or correct the path")
+            } else {
+                continue;
+            };
+            add(
+                (at, 1),
+                Severity::Warning,
+                format!("`{path}` {fault}"),
+                hint,
+            );
         }
     }
 }
@@ -259,12 +238,8 @@ fn scripts(
         };
         if !available.program(program) && told.insert(program) {
             let text = format!("`scripts/{name}` needs `{program}`, which is not on this machine");
-            add(
-                (1, 1),
-                Severity::Warning,
-                text,
-                "install it; the script cannot run without",
-            );
+            let hint = "install it; the script cannot run without";
+            add((1, 1), Severity::Warning, text, hint);
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::model::Skill;
 use super::snapshot::Skills;
+use crate::json;
 use crate::text::one_line;
 
 /// Arguments that a skill was started with.
@@ -50,12 +51,10 @@ impl SkillArguments {
     }
 }
 
-/// A value as text.
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        other => json::plain(other),
     }
 }
 
@@ -96,7 +95,6 @@ fn words(text: &str) -> Vec<String> {
 enum Placeholder<'a> {
     /// The base directory.
     Folder,
-    /// The folder of the plugin.
     PluginFolder,
     All,
     /// From 0.
@@ -198,7 +196,6 @@ fn attribute(text: &str) -> String {
 /// Placeholders for the folder of the bundle.
 pub(super) const FOLDERS: [&str; 3] = ["${CLAUDE_SKILL_DIR}", "${baseDir}", "{baseDir}"];
 
-/// The placeholder that `text` begins with.
 fn placeholder<'a>(skill: &'a Skill, text: &str, takes: bool) -> Option<(Placeholder<'a>, usize)> {
     const PLUGIN: &str = "${CLAUDE_PLUGIN_ROOT}";
     if let Some(name) = FOLDERS.iter().find(|name| text.starts_with(**name)) {

@@ -1,7 +1,7 @@
 //! Spans on their way to the collector: a queue that is never waited for, and a task that sends what is in it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use opentelemetry::Context;
@@ -9,6 +9,8 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Span, SpanData, SpanExporter, SpanProcessor};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::Instant;
+
+use crate::lock::lock;
 
 /// Spans that wait at most: what the specification has as the default. Further ones are lost, so that a collector that does
 /// not answer costs memory only up to here.
@@ -100,8 +102,4 @@ impl SpanProcessor for Outbox {
         self.close();
         Ok(())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

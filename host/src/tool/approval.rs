@@ -282,11 +282,8 @@ mod tests {
 
     fn spec(name: &str, description: &str) -> ToolSpec {
         ToolSpec {
-            name: name.to_owned(),
             description: description.to_owned(),
-            parameters: json!({}),
-            effect_class: EffectClass::Write,
-            plugin: None,
+            ..ToolSpec::bare(name, EffectClass::Write)
         }
     }
 

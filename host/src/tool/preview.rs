@@ -118,11 +118,8 @@ mod tests {
 
     fn spec(plugin: Option<&str>, name: &str) -> ToolSpec {
         ToolSpec {
-            name: name.to_owned(),
-            description: String::new(),
-            parameters: Value::Null,
-            effect_class: EffectClass::Execute,
             plugin: plugin.map(str::to_owned),
+            ..ToolSpec::bare(name, EffectClass::Execute)
         }
     }
 

@@ -3,7 +3,6 @@
 //! It must not know which of them a turn may use. Start from [`ToolRegistry`].
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use super::SharedTool;
@@ -45,13 +44,7 @@ pub struct ToolEntry {
     pub may: Arc<[String]>,
 }
 
-impl fmt::Debug for ToolEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolEntry")
-            .field("spec", &self.spec)
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(ToolEntry, self, spec = self.spec);
 
 /// All tools by name.
 #[derive(Clone, Debug, Default)]

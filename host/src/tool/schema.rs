@@ -252,7 +252,6 @@ struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    /// The largest load of any part of the schema.
     fn largest(&mut self, schema: &'a Value) -> Result<u64, String> {
         let mut largest = 1;
         for value in json::values(schema) {

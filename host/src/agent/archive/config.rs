@@ -98,7 +98,6 @@ impl Default for SummaryConfig {
 }
 
 impl SummaryConfig {
-    /// Deadline of the summary.
     pub(super) fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_seconds)
     }

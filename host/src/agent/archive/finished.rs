@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use crate::message::{Message, Origin};
 use crate::session::{self, Body, Entry, Session, SessionFolder};
 
-/// A turn that has ended.
 pub(super) struct Finished {
     /// Content of the holder.
     pub(super) entries: Vec<Entry>,

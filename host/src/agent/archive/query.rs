@@ -47,7 +47,6 @@ struct Arguments {
     search: Option<String>,
 }
 
-/// The tool.
 pub(super) struct QuerySubagent {
     spec: ToolSpec,
     active_turns: ActiveTurns,

@@ -57,7 +57,7 @@ impl SpawnSubagent {
         };
         let id = agent_id("sub");
         let caller = ctx.caller.clone();
-        match scope.run_agent_as(&id, None, task, caller).await {
+        match scope.run_agent_with(&id, None, task, caller, None).await {
             Ok(answer) => ToolOutput::ok(format!("subagent_id: {id}\n\n{answer}")),
             Err(error) => ToolOutput::error(error.to_string()),
         }

@@ -11,9 +11,7 @@ use crate::message::{Message, Role};
 /// Part of the end of a conversation that stays: both bounds hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tail {
-    /// Least number of messages.
     pub(super) messages: usize,
-    /// Least number of tokens.
     pub(super) tokens: u64,
 }
 

@@ -31,10 +31,8 @@ const MAX_TARGET_BYTES: usize = 200;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum HostCall {
     Model,
-    /// `tools-host.call`.
     Tool,
     Agent,
-    /// A question to the person.
     Person,
 }
 

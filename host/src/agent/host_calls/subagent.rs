@@ -52,21 +52,13 @@ impl TurnScope {
     ) -> Result<String, HandleError> {
         let id = agent_id("sub");
         let access = PendingAccess::new(self, plugin, &caller, &format!("agent {id}"));
-        access.end(self.run_agent_as(&id, Some(plugin), task, caller).await)
+        access.end(
+            self.run_agent_with(&id, Some(plugin), task, caller, None)
+                .await,
+        )
     }
 
-    /// Runs a subagent of this id for a plugin, or for the model, to its end and returns its answer.
-    pub(in crate::agent) async fn run_agent_as(
-        self: &Arc<Self>,
-        id: &Arc<str>,
-        plugin: Option<&Arc<str>>,
-        task: AgentTask,
-        caller: Caller,
-    ) -> Result<String, HandleError> {
-        self.run_agent_with(id, plugin, task, caller, None).await
-    }
-
-    /// The same with a skill that the subagent begins with.
+    /// Runs a subagent of this id for a plugin, or for the model, to its end and returns its answer. It begins with `skill`.
     pub(in crate::agent) async fn run_agent_with(
         self: &Arc<Self>,
         id: &Arc<str>,

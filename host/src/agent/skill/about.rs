@@ -69,7 +69,6 @@ pub(super) fn tells_again(message: &Message) -> bool {
     message.origin == Some(Origin::Summary) && message.skills.iter().any(is_description)
 }
 
-/// The line that tells of a skill.
 fn told(skill: &Skill) -> String {
     let entry = Skills::entry(skill);
     let description = entry.strip_prefix(&format!("{}: ", skill.id));

@@ -19,7 +19,6 @@ use crate::tool::subject::Subject;
 
 use super::{Ready, TOOL};
 
-/// A skill that is active.
 pub(in crate::agent) struct ActiveSkill {
     pub(super) id: Arc<str>,
     pub(super) hash: String,
@@ -111,74 +110,48 @@ impl ActiveSkill {
         self.turn == 0
     }
 
-    /// Whether it lets this tool be called.
     pub(super) fn permits_tool(&self, spec: &ToolSpec) -> bool {
         self.forbids(spec).is_none()
     }
 
-    /// Event that tells of its beginning.
     pub(in crate::agent) fn event(&self) -> Event {
-        let LastingSkill {
-            skill,
-            trust,
-            hash,
-            by,
-            allow,
-            deny,
-        } = self.kept();
-        let is_conversational = self.is_lasting;
+        let kept = self.kept();
         Event::SkillActivated {
-            skill,
-            trust,
-            hash,
-            by,
-            is_conversational,
-            allow,
-            deny,
+            skill: kept.skill,
+            trust: kept.trust,
+            hash: kept.hash,
+            by: kept.by,
+            is_conversational: self.is_lasting,
+            allow: kept.allow,
+            deny: kept.deny,
         }
     }
 
     /// Entry that the session keeps of its beginning.
     pub(super) fn entry(&self) -> Body {
-        let LastingSkill {
-            skill,
-            trust,
-            hash,
-            by,
-            allow,
-            deny,
-        } = self.kept();
-        let is_conversational = self.is_lasting;
+        let kept = self.kept();
         Body::SkillActivated {
-            skill,
-            trust,
-            hash,
-            by,
-            is_conversational,
-            allow,
-            deny,
+            skill: kept.skill,
+            trust: kept.trust,
+            hash: kept.hash,
+            by: kept.by,
+            is_conversational: self.is_lasting,
+            allow: kept.allow,
+            deny: kept.deny,
         }
     }
 
     /// Payload of hooks about it; `reason` is that of its end.
     pub(super) fn info(&self, reason: &str) -> SkillInfo {
-        let LastingSkill {
-            skill: id,
-            trust,
-            hash,
-            by,
-            allow,
-            deny,
-        } = self.kept();
-        let reason = reason.to_owned();
+        let kept = self.kept();
         SkillInfo {
-            id,
-            trust,
-            hash,
-            by,
-            allow,
-            deny,
-            reason,
+            id: kept.skill,
+            trust: kept.trust,
+            hash: kept.hash,
+            by: kept.by,
+            allow: kept.allow,
+            deny: kept.deny,
+            reason: reason.to_owned(),
         }
     }
 
@@ -215,7 +188,6 @@ enum Forbidden {
     NotAllowed,
 }
 
-/// The active skills of one agent, oldest first.
 #[derive(Default)]
 pub(in crate::agent) struct ActiveSkills(Mutex<Vec<Arc<ActiveSkill>>>);
 
@@ -273,7 +245,6 @@ impl TurnScope {
         wanted.unwrap_or_else(|| self.spec.model.clone())
     }
 
-    /// Whether the skills leave this tool.
     pub(in crate::agent) fn permits_tool(&self, spec: &ToolSpec) -> bool {
         let active = self.active_skills();
         active.iter().all(|skill| skill.forbids(spec).is_none()) && self.withheld(spec).is_none()
@@ -355,7 +326,6 @@ pub(super) fn decides_on(skill: &Skill, plugin: &str) -> bool {
     may_spare(skill.trust) && skill.library_depends.iter().any(|own| own == plugin)
 }
 
-/// Whether a spare is about calls of this tool.
 fn is_about(spare: &Spare, spec: &ToolSpec) -> bool {
     match &spec.plugin {
         None => spec.name == spare.tool,

@@ -132,13 +132,7 @@ fn spec(skill: &Skill) -> ToolSpec {
     } else {
         EffectClass::Execute
     };
-    ToolSpec {
-        name: TOOL.to_owned(),
-        description: String::new(),
-        parameters: Value::Null,
-        effect_class,
-        plugin: None,
-    }
+    ToolSpec::bare(TOOL, effect_class)
 }
 
 fn arguments(skill: &Skill) -> Value {

@@ -29,7 +29,6 @@ struct Remembered {
     prepared: Vec<Arc<Ready>>,
 }
 
-/// A skill that was used.
 struct Used {
     skill: Arc<Skill>,
     /// Real folder of its files, if commands may read it.
@@ -94,14 +93,12 @@ impl SkillMemory {
         }
     }
 
-    /// A skill that was used, by its id.
     pub(super) fn used(&self, id: &str) -> Option<Arc<Skill>> {
         let remembered = lock(&self.remembered);
         let mut used = remembered.used.iter().map(|used| &used.skill);
         used.find(|skill| skill.id == id).cloned()
     }
 
-    /// Whether a skill was used that attaches this plugin.
     pub(super) fn is_attached(&self, plugin: &str) -> bool {
         let remembered = lock(&self.remembered);
         let mut used = remembered.used.iter().map(|used| &*used.skill);

@@ -116,7 +116,6 @@ impl Gate<'_> {
         })
     }
 
-    /// Finds a skill that may be invoked by this one.
     fn find(&self, name: &str, by: &Invoker) -> Result<Arc<Skill>, String> {
         let Some(skill) = self.spec.skills.find(name) else {
             return Err(unknown(&self.spec.skills, name));
@@ -137,7 +136,6 @@ impl Gate<'_> {
         }
     }
 
-    /// Checks that there is what the skill needs.
     fn check_needs(&self, skill: &Skill) -> Result<(), String> {
         let specs = self.tools.specs();
         let is_unknown = |pattern: &&ToolPattern| {
@@ -218,7 +216,6 @@ fn checked(skill: &Skill, arguments: &Value) -> Result<Value, String> {
     Ok(named)
 }
 
-/// Error for a name that no skill has.
 fn unknown(skills: &Skills, name: &str) -> String {
     let names: Vec<&str> = skills
         .iter()
@@ -312,7 +309,6 @@ impl TurnScope {
                 .any(|message| has_text(message, &ready.skill.id, &ready.text))
     }
 
-    /// Returns the tools of the main agent.
     fn main_tools(&self) -> Arc<ToolRegistry> {
         match &self.family.parent {
             Some(parent) => parent.main_tools(),

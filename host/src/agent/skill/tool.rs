@@ -20,7 +20,6 @@ use crate::tool::policy::{PolicyCall, ToolVerdict};
 use crate::tool::subject::{Subject, WorkspacePath};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Name of the tool.
 pub(in crate::agent) const TOOL: &str = "skill";
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -64,18 +63,6 @@ pub(in crate::agent) fn add_tool(spec: &mut AgentSpec, active_turns: &ActiveTurn
         active_turns: active_turns.clone(),
     };
     add(spec, Arc::new(tool));
-}
-
-impl SkillTool {
-    async fn answer(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
-        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
-            return ToolOutput::error("no turn is running");
-        };
-        match answer(&scope, asked, ctx).await {
-            Ok(output) => output,
-            Err(why) => ToolOutput::error(why),
-        }
-    }
 }
 
 async fn answer(
@@ -166,13 +153,7 @@ impl TurnScope {
         let Ok(path) = path.strip_prefix(&self.spec.workspace) else {
             return Ok(());
         };
-        let spec = ToolSpec {
-            name: "read_file".to_owned(),
-            description: String::new(),
-            parameters: Value::Null,
-            effect_class: EffectClass::Read,
-            plugin: None,
-        };
+        let spec = ToolSpec::bare("read_file", EffectClass::Read);
         // Without what `.` adds, as rules know paths.
         let path: PathBuf = path.components().collect();
         let path = path.to_string_lossy().into_owned();
@@ -201,6 +182,12 @@ impl Tool for SkillTool {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        until_cancelled(value, ctx, |asked| self.answer(asked, ctx))
+        until_cancelled(value, ctx, move |asked| async move {
+            match self.active_turns.turn_of(&ctx.caller.context.agent) {
+                Some(scope) => answer(&scope, asked, ctx).await,
+                None => Err("no turn is running".to_owned()),
+            }
+            .unwrap_or_else(ToolOutput::error)
+        })
     }
 }

@@ -55,10 +55,7 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
         let why = render::plugins::why(left);
         anyhow::bail!("plugin `{}` does not run: {why}{how}", args.name);
     }
-    plugins
-        .left_out
-        .iter()
-        .for_each(render::plugins::warn_left_out);
+    render::plugins::warn_left_out(&plugins);
     plugins.check_required()?;
     plugins.check_relied()?;
     let is_it = |plugin: &&Arc<Loaded>| plugin.manifest.name == args.name;
@@ -105,11 +102,7 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
     let ended = lock(&ended).take();
     let (text, is_error) = ended.context("the call has no result")?;
     render::answer_line(render::prose(&text));
-    Ok(if is_error {
-        ExitStatus::Failed
-    } else {
-        ExitStatus::Done
-    })
+    Ok(ExitStatus::of(!is_error))
 }
 
 fn check_tool(args: &CallArgs, plugin: Option<&Arc<Loaded>>) -> anyhow::Result<()> {

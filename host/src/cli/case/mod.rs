@@ -64,7 +64,6 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::of(is_fine))
 }
 
-/// Runs the cases of one plugin.
 async fn plugin(
     args: &TestArgs,
     cache: &Path,

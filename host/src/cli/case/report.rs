@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use crate::cases::Cost;
 use crate::cases::suite::{Coverage, Ran};
 
-/// Format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Format {
     Json,
@@ -43,13 +42,11 @@ impl Report {
         }
     }
 
-    /// Writes the report to a file.
     pub(in super::super) fn write(&self, format: Format, file: &Path) -> anyhow::Result<()> {
         std::fs::write(file, self.text(format)?)
             .with_context(|| format!("write the report {}", file.display()))
     }
 
-    /// Writes the report as text.
     pub(in super::super) fn text(&self, format: Format) -> anyhow::Result<String> {
         Ok(match format {
             Format::Json => serde_json::to_string_pretty(&self.json())? + "\n",

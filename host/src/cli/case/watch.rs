@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::super::check::plugin_folders;
 use super::super::exit_code::ExitStatus;
-use super::super::files::{Files, LOOK, add, differing, within};
+use super::super::files::{Files, add, change, within};
 use super::super::render;
 use super::{TestArgs, test_once};
 use crate::cases::needed::Needed;
@@ -31,30 +31,13 @@ pub(super) async fn watch(args: &TestArgs) -> anyhow::Result<ExitStatus> {
             }
         }
         render::note("waiting for changes; Ctrl-C ends this");
+        let look = || Some(files(&plugin_folders(&args.folders).ok()?));
         let changed = tokio::select! {
             biased;
             _ = &mut interrupt => return Ok(ExitStatus::Interrupted),
-            changed = change(args, before) => changed,
+            changed = change(&before, look) => changed,
         };
         render::case::changed(&changed);
-    }
-}
-
-/// Waits until the files differ from `before` and are at rest. Returns one that changed.
-async fn change(args: &TestArgs, before: Files) -> PathBuf {
-    let mut last = before.clone();
-    loop {
-        tokio::time::sleep(LOOK).await;
-        // A folder that is gone may come back: a build may replace it.
-        let Ok(folders) = plugin_folders(&args.folders) else {
-            continue;
-        };
-        let now = files(&folders);
-        let is_at_rest = now == last;
-        if is_at_rest && let Some(path) = differing(&before, &now) {
-            return path.to_owned();
-        }
-        last = now;
     }
 }
 

@@ -5,7 +5,7 @@
 
 use tokio::time::Instant;
 
-use super::super::approve::{self, AnswerSender, Asked, AskedAnswer, AskedQuestion};
+use super::super::approve::{self, Asked, AskedAnswer, AskedQuestion};
 use super::super::question::Screen;
 use super::super::render::wrap::wrap;
 use super::super::render::{DIM, WARN, styled};
@@ -43,7 +43,6 @@ pub(super) enum Effect {
     NotYet,
     /// None: it was no answer.
     Invalid,
-    /// An answer, in words for the scrollback.
     Answered(String),
 }
 
@@ -91,12 +90,10 @@ impl OpenQuestion {
         self.is_open |= self.opens.is_some_and(|opens| opens <= now);
     }
 
-    /// Whether it is on the screen.
     pub(super) fn is_drawn(&self) -> bool {
         self.opens.is_some()
     }
 
-    /// Notes that it is on the screen.
     pub(super) fn drawn(&mut self, now: Instant) {
         self.opens.get_or_insert(now + QUIET);
     }
@@ -143,7 +140,6 @@ impl OpenQuestion {
         room.beside(n_tail + usize::from(self.hint.is_some()))
     }
 
-    /// The answers.
     fn tail(&self, is_cut: bool, is_enough: bool, size: Size) -> Vec<String> {
         match is_enough || self.is_seen {
             true => wrapped(self.screen.prompt(is_cut).trim_end(), size),
@@ -226,10 +222,9 @@ impl OpenQuestion {
 
     fn send(&mut self, answer: AskedAnswer) {
         let (nobody, _) = tokio::sync::oneshot::channel();
-        let nobody = AnswerSender::Call(nobody);
         let sender = std::mem::replace(&mut self.asked.answer, nobody);
         // Who asked may be gone by now.
-        sender.send(answer);
+        let _ = sender.send(answer);
     }
 }
 

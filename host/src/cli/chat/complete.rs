@@ -77,7 +77,6 @@ impl Menu {
         self.chosen = (self.chosen + step) % n;
     }
 
-    /// Returns the chosen end.
     pub(super) fn chosen(&self) -> Option<&Completion> {
         self.items.get(self.chosen)
     }

@@ -41,7 +41,6 @@ struct Known {
     changed: HashMap<String, Changed>,
 }
 
-/// A change of a file.
 #[derive(Default)]
 pub(super) struct Changed {
     /// First lines of it with those around them, each with its number.
@@ -80,7 +79,6 @@ impl Diffs {
         }
     }
 
-    /// Takes what a call changed.
     pub(super) fn take(&self, call: &str) -> Changed {
         lock(&self.0).changed.remove(call).unwrap_or_default()
     }
@@ -139,6 +137,7 @@ fn changed(before: &str, after: &str) -> Changed {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::render::bare;
     use super::*;
 
     #[test]
@@ -152,11 +151,7 @@ mod tests {
         };
         let changed = changed(&lines("old\u{1b}[2J"), &lines("new\nmore"));
         assert_eq!(changed.n_more, 0);
-        let rows: Vec<String> = changed
-            .rows
-            .iter()
-            .map(|row| anstream::adapter::strip_str(row).to_string())
-            .collect();
+        let rows: Vec<String> = changed.rows.iter().map(|row| bare(row)).collect();
         assert_eq!(
             rows,
             [

@@ -31,7 +31,6 @@ impl Live {
         Ok(())
     }
 
-    /// Returns the room for a question.
     pub(super) fn room(&self) -> Room {
         let size = self.screen.size();
         let laid = self.answer.lay_out(size.columns, (size.rows / 2).max(1));
@@ -92,7 +91,6 @@ impl Live {
         rows
     }
 
-    /// Returns the rows below the editor.
     fn below(&self) -> Vec<String> {
         let mut rows = self.menu.rows();
         rows.push(self.view.status.line());

@@ -45,10 +45,8 @@ pub(super) struct Editor {
     is_typing: bool,
 }
 
-/// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// Words of the person.
     Own(String),
     /// A long paste, whose words nobody has read.
     Pasted(String),
@@ -78,7 +76,6 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// Returns the text with its pastes.
     pub(super) fn whole(&self) -> String {
         self.expanded(&self.text)
     }
@@ -89,7 +86,6 @@ impl Editor {
         letters.collect()
     }
 
-    /// Returns the text in its parts.
     pub(super) fn pieces(&self) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for character in self.text.chars() {
@@ -231,7 +227,6 @@ impl Editor {
         self.killed = killed;
     }
 
-    /// Undoes the last change.
     pub(super) fn undo(&mut self) {
         if let Some((text, at)) = self.undo.pop() {
             (self.text, self.at) = (text, at);
@@ -281,7 +276,6 @@ impl Editor {
         }
     }
 
-    /// A letter as it is shown.
     fn shown(&self, letter: &str) -> String {
         let mut characters = letter.chars();
         match (characters.next(), characters.next()) {
@@ -302,7 +296,6 @@ impl Editor {
         paste.map(String::as_str)
     }
 
-    /// A text with its pastes.
     fn expanded(&self, text: &str) -> String {
         let mut whole = String::with_capacity(text.len());
         for character in text.chars() {

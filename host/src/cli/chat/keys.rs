@@ -3,7 +3,6 @@
 //! Owns the decoding and nothing else. Of a crate for terminals only this would be used, and each brings features of the crates
 //! that the sandbox is built of. Start from [`Decoder`].
 
-/// Input of a person at the keyboard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Key(Key),

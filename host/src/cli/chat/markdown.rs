@@ -7,14 +7,13 @@ use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr;
 
-use super::super::render::{BAD, BOLD, DIM, GOOD, prose, styled};
+use super::super::render::{BAD, BOLD, DIM, GOOD, bare, prose, styled};
 
 const CODE: Style = AnsiColor::Cyan.on_default();
 
 /// Narrowest text beside marks and indentation.
 const MIN_COLUMNS: usize = 8;
 
-/// Indentation of code.
 const CODE_INDENT: &str = "  ";
 
 /// Renders Markdown in rows of at most so many columns; only code is not broken.
@@ -32,7 +31,6 @@ pub(super) fn rows(source: &str, columns: usize) -> Vec<String> {
     page.rows
 }
 
-/// A level of indentation.
 #[derive(Default)]
 struct Indent {
     /// Mark before the next row, once.
@@ -52,7 +50,6 @@ struct Page {
     line: Vec<(Style, String)>,
     /// Language of the open block of code.
     code: Option<String>,
-    /// Target of the open link.
     link: String,
     table: Option<Vec<Vec<String>>>,
     /// Whether a blank row comes before the next block.
@@ -237,9 +234,7 @@ impl Page {
     fn room(&self) -> usize {
         let indents = self.indents.iter().map(|indent| match &indent.mark {
             Some(mark) => mark.width(),
-            None => anstream::adapter::strip_str(&indent.rest)
-                .to_string()
-                .width(),
+            None => bare(&indent.rest).width(),
         });
         let taken: usize = indents.sum();
         self.columns.saturating_sub(taken).max(MIN_COLUMNS)
@@ -373,10 +368,7 @@ mod tests {
     use super::*;
 
     fn plain(source: &str, columns: usize) -> Vec<String> {
-        let rows = rows(source, columns);
-        rows.iter()
-            .map(|row| anstream::adapter::strip_str(row).to_string())
-            .collect()
+        rows(source, columns).iter().map(|row| bare(row)).collect()
     }
 
     #[test]

@@ -440,7 +440,7 @@ impl Plain {
             self.steering.steer(why, Source::Terminal);
         }
         // Who asked may be gone by now.
-        asked.answer.send(answer);
+        let _ = asked.answer.send(answer);
     }
 
     async fn leave(mut self, programs: &mut Programs) -> anyhow::Result<Leave> {

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use unicode_width::UnicodeWidthChar;
 
+use super::super::render::bare;
 use super::super::terminal::Size;
 use super::tty;
 
@@ -143,7 +144,7 @@ impl Screen {
     fn colored(&self, row: &str) -> String {
         match self.has_color {
             true => row.to_owned(),
-            false => anstream::adapter::strip_str(row).to_string(),
+            false => bare(row),
         }
     }
 }

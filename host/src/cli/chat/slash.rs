@@ -22,7 +22,6 @@ Keys of the chat:
   @            names a file; !COMMAND runs a command and tells the model with your next words, !!COMMAND does not tell it
   /permissions lists what you allowed in this session too; /permissions N takes it back";
 
-/// Whether a line is a command.
 pub(super) fn is_command(line: &str) -> bool {
     !line.contains('\n') && split(line).is_some()
 }

@@ -72,7 +72,6 @@ impl Status {
         }
     }
 
-    /// Returns the line.
     pub(super) fn line(&self) -> String {
         let mut words = vec![self.model.clone()];
         if self.n_tokens > 0 {

@@ -167,6 +167,7 @@ fn is_item(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::render;
     use super::*;
 
     const ANSWER: &str = "Some words\nthat go on.\n\n- one\n- two\n  more of two\n\n1. first\n\n   in first\n2. second\n\n```rust\nfn a() {\n\n    b();\n}\n```\n\n# End\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nlast *words*";
@@ -186,9 +187,7 @@ mod tests {
     }
 
     fn bare(rows: &[String]) -> Vec<String> {
-        let rows = rows
-            .iter()
-            .map(|row| anstream::adapter::strip_str(row).to_string());
+        let rows = rows.iter().map(|row| render::bare(row));
         rows.filter(|row| !row.is_empty()).collect()
     }
 

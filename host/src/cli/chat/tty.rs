@@ -41,7 +41,6 @@ pub(super) struct Tty {
     turn: Arc<Turn>,
 }
 
-/// Keys as they are typed.
 struct Keys {
     decoder: Decoder,
     read: UnboundedReceiver<Vec<u8>>,
@@ -75,7 +74,6 @@ impl Tty {
         Ok(tty)
     }
 
-    /// Takes the terminal.
     pub(super) fn enter(&mut self) -> std::io::Result<()> {
         let mut raw = self.before.clone();
         raw.make_raw();

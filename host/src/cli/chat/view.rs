@@ -151,7 +151,6 @@ impl View {
         rows
     }
 
-    /// Takes an event in.
     pub(super) fn take(&mut self, stamped: &Stamped) {
         self.status.take(stamped);
         let event = &stamped.event;

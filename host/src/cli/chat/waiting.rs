@@ -11,7 +11,6 @@ use crate::agent::TurnOutcome;
 use crate::message::Attachment;
 use crate::point::payload::{Source, StopReason};
 
-/// A text that waits.
 pub(super) struct Typed {
     pub(super) text: String,
     /// The text without long pastes, whose words nobody has read: they name no images.

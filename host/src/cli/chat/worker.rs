@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anstream::adapter::strip_str;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::super::command::{Call, Commands, Outcome, permissions_event};
+use super::super::render::bare;
 use crate::agent::{Error, TurnOutcome};
 use crate::event::{Event, Events};
 use crate::host::Session;
@@ -32,7 +32,6 @@ enum Kind {
     Command,
 }
 
-/// Input of a turn.
 pub(super) struct Prompt {
     pub(super) text: String,
     /// The slash command that it comes from.
@@ -41,7 +40,6 @@ pub(super) struct Prompt {
     pub(super) images: Vec<Attachment>,
 }
 
-/// End of a job.
 pub(super) enum Done {
     Turn(Result<TurnOutcome, Error>),
     Command(anyhow::Result<Outcome>),
@@ -117,7 +115,6 @@ impl Worker {
         matches!(self.running, Some((Kind::Turn, _)))
     }
 
-    /// Begins a turn.
     pub(super) fn turn(&mut self, prompt: Prompt) {
         let cancel = self.begin(Kind::Turn);
         // A task that ended says so in `done`.
@@ -143,8 +140,7 @@ impl Worker {
 
     /// Tells those who watch that the person listed or took back what was allowed.
     pub(super) fn tell_permissions(&self, lines: &[String]) {
-        let text = lines.iter().map(|line| strip_str(line).to_string());
-        let text: Vec<String> = text.collect();
+        let text: Vec<String> = lines.iter().map(|line| bare(line)).collect();
         self.events.tell(permissions_event(text.join("\n")));
     }
 

@@ -6,15 +6,14 @@
 use serde_json::{Map, Value};
 
 use super::Completion;
+use crate::json;
 use crate::tool::schema;
 
-/// One word of a line.
 struct Word<'a> {
     /// Offset of its first byte in the line.
     start: usize,
     /// The word without quotes and backslashes.
     text: String,
-    /// The word as it was typed.
     typed: &'a str,
 }
 
@@ -162,11 +161,7 @@ fn required(schema: &Value) -> impl Iterator<Item = &str> {
 /// Values that a property may have, where they can be listed.
 fn values(of: &Value) -> Vec<String> {
     if let Some(values) = of.get("enum").and_then(Value::as_array) {
-        let text = |value: &Value| match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        return values.iter().map(text).collect();
+        return values.iter().map(json::plain).collect();
     }
     match kind(of) {
         "boolean" => vec!["true".to_owned(), "false".to_owned()],
@@ -236,19 +231,16 @@ fn words(text: &str) -> Result<Vec<Word<'_>>, String> {
     let mut quote = None;
     let mut letters = text.char_indices();
     while let Some((at, letter)) = letters.next() {
-        match (quote, letter) {
-            (None, blank) if blank.is_whitespace() => {
-                if let Some((start, word)) = open.take() {
-                    let typed = text.get(start..at).unwrap_or_default();
-                    words.push(Word {
-                        start,
-                        text: word,
-                        typed,
-                    });
-                }
-                continue;
+        if quote.is_none() && letter.is_whitespace() {
+            if let Some((start, word)) = open.take() {
+                let typed = text.get(start..at).unwrap_or_default();
+                words.push(Word {
+                    start,
+                    text: word,
+                    typed,
+                });
             }
-            _ => {}
+            continue;
         }
         let (_, word) = open.get_or_insert_with(|| (at, String::new()));
         match (quote, letter) {
@@ -278,6 +270,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::text::rows;
 
     fn schema() -> Value {
         json!({"type": "object", "properties": {
@@ -290,24 +283,17 @@ mod tests {
     #[test]
     fn words_fill_properties_in_order_and_names_fill_any() {
         let schema = schema();
-        for (text, expected) in [
-            ("src", json!({"path": "src", "depth": "quick"})),
-            (
-                "depth=thorough 'my src'",
-                json!({"depth": "thorough", "path": "my src"}),
-            ),
-            (
-                "src thorough 3",
-                json!({"path": "src", "depth": "thorough", "most": 3}),
-            ),
-            (
-                "most=3 a=b",
-                json!({"most": 3, "path": "a=b", "depth": "quick"}),
-            ),
-            ("path=\"a b\"", json!({"path": "a b", "depth": "quick"})),
-            ("a\\ b", json!({"path": "a b", "depth": "quick"})),
-        ] {
-            assert_eq!(read(&schema, text), Ok(expected), "{text}");
+        let table = r#"
+            src => {"path": "src", "depth": "quick"}
+            depth=thorough 'my src' => {"depth": "thorough", "path": "my src"}
+            src thorough 3 => {"path": "src", "depth": "thorough", "most": 3}
+            most=3 a=b => {"most": 3, "path": "a=b", "depth": "quick"}
+            path="a b" => {"path": "a b", "depth": "quick"}
+            a\ b => {"path": "a b", "depth": "quick"}
+        "#;
+        for [text, expected] in rows(table) {
+            let expected: Value = serde_json::from_str(&expected).unwrap();
+            assert_eq!(read(&schema, &text), Ok(expected), "{text}");
         }
         assert_eq!(usage(Some(&schema)), "<path> [depth=quick|thorough] [most]");
     }
@@ -351,15 +337,8 @@ mod tests {
             (texts.collect::<Vec<_>>(), found.first().map(|f| f.start))
         };
         assert_eq!(texts("pa"), (vec!["path=".to_owned()], Some(8)));
-        assert_eq!(
-            texts("src "),
-            (
-                ["quick", "thorough", "depth=", "most="]
-                    .map(str::to_owned)
-                    .to_vec(),
-                Some(12)
-            )
-        );
+        let all = ["quick", "thorough", "depth=", "most="].map(str::to_owned);
+        assert_eq!(texts("src "), (all.to_vec(), Some(12)));
         assert_eq!(
             texts("depth=t"),
             (vec!["depth=thorough".to_owned()], Some(8))

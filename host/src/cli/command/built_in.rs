@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::{Commands, Entry, Kind, Origin, own};
 
-/// A command that is built in.
 pub(super) struct BuiltIn {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
@@ -101,12 +100,10 @@ const TABLE: &[BuiltIn] = &[
     BuiltIn::new("quit", Does::Quit, "End the program"),
 ];
 
-/// The names of the built-in commands.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|command| command.name)
 }
 
-/// The entries of the built-in commands.
 pub(super) fn entries() -> Vec<Entry> {
     let entry = |command: &'static BuiltIn| Entry {
         name: command.name.to_owned(),

@@ -2,14 +2,13 @@
 //!
 //! A file that cannot be used is an entry that says why, so that nobody looks for it in vain.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::helper::Helper;
 use super::template::Template;
 use super::{Entry, Kind, MAX_DESCRIPTION_BYTES, Origin, is_name, user_prompts};
 use crate::grant::held::HeldFolder;
-use crate::paths::Paths;
+use crate::paths::{Paths, file_stem};
 use crate::plugin::commands::CommandSpec;
 use crate::plugin::load::{Loaded, PluginSet};
 use crate::plugin::prompts::{FOLDER, MAX_FILES, PromptFile};
@@ -87,14 +86,9 @@ fn unusable(skill: &Unusable) -> Entry {
     let mut faults = skill.diagnostics.iter();
     let fault = faults.find(|fault| fault.severity == Severity::Error);
     let why = fault.map_or_else(|| "it cannot be used".to_owned(), ToString::to_string);
-    Entry {
-        name: own_name(&skill.id, &skill.source).to_owned(),
-        description: String::new(),
-        arguments: None,
-        origin: Origin::Skill(skill.trust, skill.source.clone()),
-        may: Vec::new(),
-        kind: Kind::Broken(format!("{}:{why}", skill.file.display())),
-    }
+    let name = own_name(&skill.id, &skill.source).to_owned();
+    let origin = Origin::Skill(skill.trust, skill.source.clone());
+    broken(name, format!("{}:{why}", skill.file.display()), &origin)
 }
 
 /// Parses all templates. One that cannot be used becomes an entry that says why.
@@ -117,7 +111,7 @@ pub(super) async fn check_templates(entries: &mut [Entry], helper: &Helper) {
         let Some(Err(why)) = names.next().map(|names| template.check(names)) else {
             continue;
         };
-        *entry = broken(&template.path, why, &entry.origin);
+        *entry = broken(file_stem(&template.path), why, &entry.origin);
     }
 }
 
@@ -131,27 +125,26 @@ fn entries(files: Arc<[PromptFile]>, origin: &Origin) -> Vec<Entry> {
     if let Some(file) = files.get(MAX_FILES) {
         let why =
             format!("{n_more} more files are left out: a folder of prompts may have {MAX_FILES}");
-        entries.push(broken(&file.path, why, origin));
+        entries.push(broken(file_stem(&file.path), why, origin));
     }
     entries
 }
 
 fn entry(file: &PromptFile, origin: &Origin) -> Entry {
-    let path = &file.path;
+    let (path, name) = (&file.path, file_stem(&file.path));
     let bytes = match &file.bytes {
         Ok(bytes) => bytes,
-        Err(why) => return broken(path, format!("{}: {why}", path.display()), origin),
+        Err(why) => return broken(name, format!("{}: {why}", path.display()), origin),
     };
-    let name = stem(path);
     if !is_name(&name) {
         let why = format!(
             "{}: the name of a template is made of a-z, 0-9 and `-`",
             path.display()
         );
-        return broken(path, why, origin);
+        return broken(name, why, origin);
     }
     match Template::read(path, bytes) {
-        Err(why) => broken(path, why, origin),
+        Err(why) => broken(name, why, origin),
         Ok(template) => Entry {
             name,
             description: template.description.clone(),
@@ -163,18 +156,13 @@ fn entry(file: &PromptFile, origin: &Origin) -> Entry {
     }
 }
 
-fn broken(path: &Path, why: String, origin: &Origin) -> Entry {
+fn broken(name: String, why: String, origin: &Origin) -> Entry {
     Entry {
-        name: stem(path),
+        name,
         description: String::new(),
         arguments: None,
         origin: origin.clone(),
         may: Vec::new(),
         kind: Kind::Broken(why),
     }
-}
-
-fn stem(path: &Path) -> String {
-    let stem = path.file_stem().unwrap_or_default();
-    stem.to_string_lossy().into_owned()
 }

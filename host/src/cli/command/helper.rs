@@ -39,7 +39,6 @@ const MAX_ENDED: usize = 3;
 /// Reason why a template was not parsed or rendered.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// A fault at a place in the template.
     Fault(Fault),
     /// The process was stopped, or could not run.
     Ended(String),

@@ -13,14 +13,12 @@ use serde_json::Value;
 /// Work that rendering may take: some 50,000 instructions, or 3 MB of text.
 const FUEL: u64 = 50_000;
 
-/// A fault of a template.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Fault {
     /// Offset in the template, in bytes, where it is known.
     pub(super) offset: Option<usize>,
     /// Line, from 1.
     pub(super) line: usize,
-    /// Reason.
     pub(super) why: String,
 }
 

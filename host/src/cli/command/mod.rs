@@ -57,7 +57,6 @@ pub(super) struct About {
     pub(super) skills: Arc<Skills>,
 }
 
-/// One command.
 struct Entry {
     name: String,
     description: String,
@@ -79,7 +78,6 @@ impl Entry {
 enum Kind {
     BuiltIn(&'static BuiltIn),
     Template(Template),
-    /// A command of this plugin.
     Plugin(String),
     Skill(Arc<Skill>),
     /// A file that cannot be used, and why.
@@ -91,11 +89,9 @@ enum Kind {
 pub(super) struct Call {
     entry: Arc<Entry>,
     arguments: Value,
-    /// The line that was typed.
     line: String,
 }
 
-/// Result of a command.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// Text for the person. It may hold text of others, and is made printable where it is shown.
@@ -115,12 +111,14 @@ pub(super) enum Outcome {
 /// An action of whoever runs the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// End the program.
     Quit,
     /// Ask this model from the next turn on.
     Model(String),
     /// Go on with another session: its whole id, and what to say about it.
-    Resume { id: String, text: String },
+    Resume {
+        id: String,
+        text: String,
+    },
 }
 
 /// A proposal for the end of a line.
@@ -200,7 +198,6 @@ impl Commands {
         *list = List::new(others.chain(entries.into_iter().map(Arc::new)));
     }
 
-    /// Returns the commands as they are now.
     fn list(&self) -> List {
         let list = self.list.read();
         list.unwrap_or_else(PoisonError::into_inner).clone()
@@ -236,10 +233,7 @@ impl Commands {
 
     /// Whether a call needs a conversation that it is about: without one it can only say so.
     pub(super) fn is_about_session(&self, call: &Call) -> bool {
-        match &call.entry.kind {
-            Kind::BuiltIn(command) => command.is_about_session,
-            _ => false,
-        }
+        matches!(&call.entry.kind, Kind::BuiltIn(command) if command.is_about_session)
     }
 
     /// Whether a call has to wait for the end of a running turn, which has the session to itself.
@@ -253,10 +247,7 @@ impl Commands {
 
     /// Whether a call does its work without any session.
     pub(super) fn needs_no_session(&self, call: &Call) -> bool {
-        match &call.entry.kind {
-            Kind::BuiltIn(command) => !command.is_about_session,
-            _ => false,
-        }
+        matches!(&call.entry.kind, Kind::BuiltIn(command) if !command.is_about_session)
     }
 
     /// Proposes ends for a line that begins with a slash: names, then arguments.

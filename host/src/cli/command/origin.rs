@@ -3,7 +3,6 @@
 use crate::grant::Trust;
 use crate::skill::Source;
 
-/// Source of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     BuiltIn,

@@ -53,15 +53,17 @@ impl Commands {
         session: Option<&mut Session>,
         cancel: &CancellationToken,
     ) -> anyhow::Result<Outcome> {
+        let prompt = |text| Outcome::Prompt {
+            text,
+            command: format!("/{} of {}", entry.name, entry.origin),
+        };
         match &entry.kind {
             Kind::BuiltIn(command) => {
                 own::run(self, command, &call.arguments, session, cancel).await
             }
             Kind::Template(template) => {
                 let text = template.render(&call.arguments, &self.helper, cancel);
-                let text = text.await.map_err(Usage)?;
-                let command = format!("/{} of {}", entry.name, entry.origin);
-                Ok(Outcome::Prompt { text, command })
+                Ok(prompt(text.await.map_err(Usage)?))
             }
             Kind::Plugin(plugin) => {
                 let Some(session) = session else {
@@ -75,10 +77,7 @@ impl Commands {
                 Ok(match ran.await? {
                     CommandReply::Text(text) => Outcome::Text(text),
                     CommandReply::Nothing => Outcome::Nothing,
-                    CommandReply::Prompt(text) => {
-                        let command = format!("/{} of {}", entry.name, entry.origin);
-                        Outcome::Prompt { text, command }
-                    }
+                    CommandReply::Prompt(text) => prompt(text),
                 })
             }
             Kind::Skill(skill) => {
@@ -87,13 +86,11 @@ impl Commands {
                 };
                 let invoked = session.invoke_skill(&skill.id, &call.arguments, &call.line);
                 // It may ask, and Ctrl-C takes the question away.
-                let text = tokio::select! {
+                tokio::select! {
                     biased;
                     () = cancel.cancelled() => bail_usage!("it was interrupted"),
-                    text = invoked => text.map_err(|error| Usage(error.to_string()))?,
-                };
-                let command = format!("/{} of {}", entry.name, entry.origin);
-                Ok(Outcome::Prompt { text, command })
+                    text = invoked => Ok(prompt(text.map_err(|error| Usage(error.to_string()))?)),
+                }
             }
             Kind::Broken(why) => bail_usage!("{why}"),
         }

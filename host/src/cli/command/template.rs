@@ -217,6 +217,7 @@ fn first_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::rows;
 
     /// Reads and checks a file as the registry does, in this process.
     async fn read(text: &str) -> Result<Template, String> {
@@ -264,48 +265,24 @@ mod tests {
 
     #[tokio::test]
     async fn errors_name_file_line_and_column() {
-        let front = "---\ndescription: x\n---\n";
-        for (text, expected) in [
-            (
-                "no front matter".to_owned(),
-                "p/x.md:1:1: a template begins",
-            ),
-            (
-                "---\ndescription: x\n".to_owned(),
-                "p/x.md:1:1: a template begins",
-            ),
-            (
-                "---\ndescription: x\nmodel: y\n---\n".to_owned(),
-                "p/x.md:3:1: unknown key `model`",
-            ),
-            (
-                "---\ndescription: x\ndescription: y\n---\n".to_owned(),
-                "p/x.md:3:1: ",
-            ),
-            (
-                "---\ndescription: ''\n---\n".to_owned(),
-                "p/x.md:2:1: `description` is missing",
-            ),
-            ("---\ndescription: [x\n---\n".to_owned(), "p/x.md:"),
-            (
-                "---\nx: &a 1\ndescription: *a\n---\n".to_owned(),
-                "p/x.md:2:7: references",
-            ),
-            (
-                "---\ndescription: x\narguments: {type: array}\n---\n".to_owned(),
-                "p/x.md:3:1: `arguments`: the schema must have `type: object`",
-            ),
-            (
-                format!("{front}\nSay {{{{ nmae }}}}"),
-                "p/x.md:5:8: `nmae` is no argument",
-            ),
-            (format!("{front}Say {{{{ 1 + }}}}"), "p/x.md:4:"),
-            (format!("{front}{{% include '/etc/passwd' %}}"), "p/x.md:4:"),
-            (format!("{front}{{% extends 'x' %}}"), "p/x.md:4:"),
-            (format!("{front}{{% import 'x' as y %}}"), "p/x.md:4:"),
-        ] {
+        let table = "
+no front matter => p/x.md:1:1: a template begins
+---⏎description: x⏎ => p/x.md:1:1: a template begins
+---⏎description: x⏎model: y⏎---⏎ => p/x.md:3:1: unknown key `model`
+---⏎description: x⏎description: y⏎---⏎ => p/x.md:3:1:
+---⏎description: ''⏎---⏎ => p/x.md:2:1: `description` is missing
+---⏎description: [x⏎---⏎ => p/x.md:
+---⏎x: &a 1⏎description: *a⏎---⏎ => p/x.md:2:7: references
+---⏎description: x⏎arguments: {type: array}⏎---⏎ => p/x.md:3:1: `arguments`: the schema must have `type: object`
+---⏎description: x⏎---⏎⏎Say {{ nmae }} => p/x.md:5:8: `nmae` is no argument
+---⏎description: x⏎---⏎Say {{ 1 + }} => p/x.md:4:
+---⏎description: x⏎---⏎{% include '/etc/passwd' %} => p/x.md:4:
+---⏎description: x⏎---⏎{% extends 'x' %} => p/x.md:4:
+---⏎description: x⏎---⏎{% import 'x' as y %} => p/x.md:4:
+";
+        for [text, expected] in rows(table) {
             let why = read(&text).await.unwrap_err();
-            assert!(why.starts_with(expected), "{text}\n{why}");
+            assert!(why.starts_with(&expected), "{text}\n{why}");
         }
         let bytes = b"---\ndescription: \xff\n---\n";
         let why = Template::read(Path::new("p/x.md"), bytes).unwrap_err();

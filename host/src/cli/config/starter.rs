@@ -9,7 +9,6 @@ const STARTER: &str = include_str!("starter.toml");
 /// Mark of a line that sets what has no default.
 const EXAMPLE: &str = "#: ";
 
-/// Returns the defaults.
 pub(super) fn defaults() -> anyhow::Result<toml::Table> {
     toml::from_str(STARTER).context("read the defaults that the program carries")
 }
@@ -40,6 +39,8 @@ fn section(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Debug;
+
     use super::*;
     use crate::agent::{AgentConfig, ArchivalConfig, SubagentsConfig};
     use crate::cli::setup::SECTIONS;
@@ -58,27 +59,15 @@ mod tests {
 
     #[test]
     fn the_defaults_that_are_shown_are_those_that_hold() {
+        fn is_default<T: Section + Debug + Default + PartialEq>(config: &Config) {
+            assert_eq!(config.section::<T>().unwrap(), T::default());
+        }
         let config = config(STARTER.to_owned());
-        assert_eq!(
-            config.section::<ProviderConfig>().unwrap(),
-            ProviderConfig::default()
-        );
-        assert_eq!(
-            config.section::<AgentConfig>().unwrap(),
-            AgentConfig::default()
-        );
-        assert_eq!(
-            config.section::<ArchivalConfig>().unwrap(),
-            ArchivalConfig::default()
-        );
-        assert_eq!(
-            config.section::<SubagentsConfig>().unwrap(),
-            SubagentsConfig::default()
-        );
-        assert_eq!(
-            config.section::<SandboxConfig>().unwrap(),
-            SandboxConfig::default()
-        );
+        is_default::<ProviderConfig>(&config);
+        is_default::<AgentConfig>(&config);
+        is_default::<ArchivalConfig>(&config);
+        is_default::<SubagentsConfig>(&config);
+        is_default::<SandboxConfig>(&config);
         let tools: ToolPolicy = config.section().unwrap();
         assert_eq!(tools.defaults, ClassDefaults::default());
     }

@@ -6,7 +6,7 @@ pub(super) mod heard;
 mod story;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -22,6 +22,7 @@ use super::sandbox::sandbox;
 use super::{carried, open, render, run, setup};
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
+use crate::lock::lock;
 use crate::paths::Paths;
 use crate::plugin::discover::Source;
 use crate::plugin::load::PluginSet;
@@ -67,10 +68,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     options.workspace.clone_from(workspace);
     let plugins = PluginSet::load(&options).await.context("load plugins")?;
     let plugins = Arc::new(plugins);
-    plugins
-        .left_out
-        .iter()
-        .for_each(render::plugins::warn_left_out);
+    render::plugins::warn_left_out(&plugins);
     check_core(&plugins)?;
     story.write_learnt(&plugins.stores())?;
     if !args.json {
@@ -179,10 +177,6 @@ fn judge(
         render::warn(&format!("{name} {what}"));
     }
     Ok(ExitStatus::of(idle.is_empty()))
-}
-
-fn lock(acted: &Mutex<TurnActivity>) -> MutexGuard<'_, TurnActivity> {
-    acted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the plugins of this installation, and the examples, which only demos load: a tool that greets is nothing to offer in

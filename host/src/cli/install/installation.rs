@@ -39,7 +39,6 @@ pub(super) struct Installation {
     _exclusive: File,
 }
 
-/// One plugin to install.
 pub(super) struct Wanted<'a> {
     pub(super) source: &'a Source,
     /// Name that the source must have, for an update.
@@ -49,7 +48,6 @@ pub(super) struct Wanted<'a> {
     pub(super) has_terminal: bool,
 }
 
-/// Change that an installation made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum Change {
     /// There was no plugin of this name.
@@ -62,7 +60,6 @@ pub(in super::super) enum Change {
     Restored,
 }
 
-/// Outcome of an installation.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Outcome {
     pub(in super::super) name: String,
@@ -75,7 +72,6 @@ pub(in super::super) struct Outcome {
     pub(in super::super) waiting: Vec<crate::grant::Capability>,
 }
 
-/// Outcome of a removal.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Removed {
     pub(in super::super) name: String,

@@ -5,12 +5,13 @@ mod credentials;
 mod installation;
 mod wider;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 
 use super::exit_code::{ExitStatus, Usage};
+use super::terminal::can_ask;
 use super::{alone, carried, project, render, setup};
 use crate::grant::Trust;
 use crate::package::registry::Registry;
@@ -99,7 +100,7 @@ pub(super) async fn install(args: InstallArgs) -> anyhow::Result<ExitStatus> {
         name: None,
         may_change_source: args.change_source,
         wider: &args.wider,
-        has_terminal: has_terminal(),
+        has_terminal: can_ask(),
     };
     let outcome = installation.install(&wanted).await?;
     render::install::installed(&outcome);
@@ -130,7 +131,7 @@ pub(super) async fn update(args: UpdateArgs) -> anyhow::Result<ExitStatus> {
             name: Some(&name),
             may_change_source: false,
             wider: &args.wider,
-            has_terminal: has_terminal(),
+            has_terminal: can_ask(),
         };
         match installation.install(&wanted).await {
             Ok(outcome) => render::install::installed(&outcome),
@@ -161,8 +162,4 @@ pub(super) fn search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
     places.push((Trust::Project, project::source(&paths).path));
     render::install::search_path(&places, &carried::core(), args.json)?;
     Ok(ExitStatus::Done)
-}
-
-fn has_terminal() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 
-use super::super::question::{Line, Screen};
+use super::super::question::{Line, Screen, yes_or_no};
 use super::super::render::{BOLD, DIM, PLUGIN, WARN};
 use super::args::WiderArgs;
 use crate::grant::decide::GrantFlag;
@@ -71,12 +71,7 @@ pub(super) async fn accept(
     });
     if has_terminal {
         let screen = screen(&before, new, &more);
-        let parse = |line: &str| match line.to_lowercase().as_str() {
-            "y" | "yes" => Some(true),
-            "n" | "no" => Some(false),
-            _ => None,
-        };
-        if screen.ask(parse).await == Some(true) {
+        if screen.ask(yes_or_no).await == Some(true) {
             return Ok(());
         }
         bail!(

@@ -3,7 +3,6 @@
 //! The folder is looked at, built and loaded as ever. What does not build or load, or wants more than was granted, changes
 //! nothing. Start from [`dev`].
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,6 +19,7 @@ use super::super::programs::Programs;
 use super::super::run::{Interrupts, show_all};
 use super::super::sandbox::agent_folders;
 use super::super::telemetry::Telemetry;
+use super::super::terminal::can_ask;
 use super::super::{chat, files, render, setup};
 use super::build_quietly;
 use crate::author::{self, BuildError};
@@ -79,7 +79,7 @@ pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatu
     }
     args.open.plugins.plugin.push(dir.clone());
     let name = Manifest::read(&dir, None)?.name;
-    let has_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let has_terminal = can_ask();
     let mut programs = Programs::open(args.open.events.as_deref(), None)?;
     let prepared = prepare(&args.open, None, has_terminal).await?;
     let later = prepared.later(&args.open, &name)?;
@@ -199,7 +199,7 @@ impl Author {
     async fn follow(self, mut seen: files::Files, cancel: CancellationToken) {
         loop {
             let dir = &self.source.dir;
-            let changed = files::change(dir, &seen).await;
+            let changed = files::change(&seen, || Some(files::of(dir))).await;
             // Before the build: what changes while it runs is built again.
             seen = files::of(dir);
             let changed = relative(&changed, dir).display().to_string();

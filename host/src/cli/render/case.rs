@@ -14,7 +14,6 @@ use crate::cases::suite::{Coverage, Ran};
 /// Shortest difference of two times that is shown: what is below is noise.
 const MIN_DIFFERENCE: Duration = Duration::from_micros(500);
 
-/// Prints a case.
 pub(in super::super) fn ran(case: &Ran) {
     let (plugin, name) = (styled(BOLD, &case.plugin), printable(&case.name));
     if case.passed() {
@@ -97,7 +96,6 @@ fn is_other_time(now: Duration, last: Duration) -> bool {
     difference >= MIN_DIFFERENCE && difference * 4 > last
 }
 
-/// Says that a plugin has no cases.
 pub(in super::super) fn none(folder: &Path, plugin: &str) {
     warn(&format!(
         "{plugin} has no cases: write some in {}",

@@ -26,7 +26,6 @@ pub(in super::super) fn report(all: &[Checked], n_fixed: usize) {
     say(format_args!("{} {text}", styled(BAD, "✗")));
 }
 
-/// Prints a fault that was corrected.
 pub(in super::super) fn fixed(fault: &Fault) {
     say(format_args!("{} {}", styled(GOOD, "fixed"), line(fault)));
 }
@@ -45,7 +44,6 @@ fn line(fault: &Fault) -> String {
     )
 }
 
-/// Prints all as JSON.
 pub(in super::super) fn json(all: &[Checked]) -> anyhow::Result<()> {
     let plugin = |checked: &Checked| {
         let faults = checked.faults.iter().map(|fault| {

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use super::{
-    BAD, BOLD, DIM, GOOD, answer, answer_line, dollars, estimated, note, prose, styled, warn,
-};
+use super::{BAD, BOLD, DIM, GOOD, answer, answer_line, cost, note, prose, styled, tokens, warn};
 use crate::derive::{Bundle, Draft};
 use crate::point::payload::TurnSummary;
 
@@ -87,21 +85,9 @@ pub(in super::super) fn made(draft: &Draft, folder: &Path, is_cached: bool, plug
     }
 }
 
-/// Tells what a summary took.
 pub(in super::super) fn summarized(turn: &TurnSummary) {
-    let cost = match (turn.unpriced_tokens, dollars(turn.cost_usd)) {
-        (0, None) => String::new(),
-        (0, Some(usd)) => format!(", {usd}"),
-        (_, Some(usd)) => format!(", at least {usd}"),
-        (_, None) => ", cost unknown, the model has no price in [prices]".to_owned(),
-    };
-    let usage = &turn.usage;
-    note(&format!(
-        "the summary took {} tokens in, {} out{}{cost}",
-        usage.input_tokens,
-        usage.output_tokens,
-        estimated(usage)
-    ));
+    let cost = cost(turn).map_or_else(String::new, |cost| format!(", {cost}"));
+    note(&format!("the summary took {}{cost}", tokens(&turn.usage)));
 }
 
 /// Tells why there is no summary.

@@ -5,11 +5,12 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::mpsc::UnboundedSender;
 
 pub(in super::super) use super::output::at_once;
+use crate::lock::lock;
 
 /// Most bytes that are held. More of them would scroll away what led to the next question.
 const MAX_HELD_BYTES: usize = 16 << 10;
@@ -28,7 +29,7 @@ static HELD: Mutex<Held> = Mutex::new(Held {
 
 fn held() -> MutexGuard<'static, Held> {
     // Text and counts are whole after every statement.
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&HELD)
 }
 
 /// An open question; what was held back is written when it is dropped.
@@ -63,7 +64,7 @@ impl Drop for Open {
 static ELSEWHERE: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
 
 fn elsewhere() -> MutexGuard<'static, Option<UnboundedSender<String>>> {
-    ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&ELSEWHERE)
 }
 
 /// A time in which somebody else shows what is written; dropped, it goes to standard error again.

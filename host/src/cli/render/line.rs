@@ -20,7 +20,6 @@ fn quoted_lines(text: &str) -> String {
     printable(text).trim_end().replace('\n', "\n  │ ")
 }
 
-/// The line for an event, if it has one.
 pub(super) fn line(event: &Event) -> Option<String> {
     match event {
         Event::SessionOpened {

@@ -41,7 +41,6 @@ pub(in super::super) fn lost(lost: &[Lost]) {
     }
 }
 
-/// Prints the file that was written.
 pub(in super::super) fn written(file: &Path) {
     answer_line(format_args!(
         "{} {} written",

@@ -37,6 +37,7 @@ use std::io::IsTerminal;
 use anstyle::{AnsiColor, Style};
 
 use crate::message::Usage;
+use crate::point::payload::TurnSummary;
 pub(super) use crate::text::{printable, prose};
 pub(super) use hold::put;
 pub(super) use output::{answer, answer_line, failure, say};
@@ -70,6 +71,11 @@ pub(super) fn warn(text: &str) {
 
 pub(super) fn warning(text: &str) -> String {
     format!("{} {}", styled(WARN, "▲"), printable(text))
+}
+
+/// Takes the styles out of a text.
+pub(super) fn bare(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
 }
 
 /// A value as JSON on standard output.
@@ -125,6 +131,21 @@ pub(super) fn duration(micros: f64) -> String {
 /// ` (estimated)` behind tokens that no provider reported.
 pub(super) fn estimated(usage: &Usage) -> &'static str {
     if usage.estimated { " (estimated)" } else { "" }
+}
+
+/// Formats the tokens that were used.
+fn tokens(usage: &Usage) -> String {
+    let (input, output) = (usage.input_tokens, usage.output_tokens);
+    format!("{input} tokens in, {output} out{}", estimated(usage))
+}
+
+/// Formats the cost of a turn.
+fn cost(turn: &TurnSummary) -> Option<String> {
+    match (turn.unpriced_tokens, dollars(turn.cost_usd)) {
+        (0, usd) => usd,
+        (_, Some(usd)) => Some(format!("at least {usd}")),
+        (_, None) => Some("cost unknown, the model has no price in [prices]".to_owned()),
+    }
 }
 
 /// Dollars with as many digits as tell something; `None` for nothing.

@@ -193,15 +193,15 @@ pub(in super::super) fn why(left: &LeftOut) -> String {
     }
 }
 
-/// The same on standard error, for a turn that continues without it.
-pub(in super::super) fn warn_left_out(left: &LeftOut) {
+/// The same on standard error, for a turn that continues without them.
+pub(in super::super) fn warn_left_out(plugins: &PluginSet) {
     // What is relied on ends the run, and is said then; what would allow a plugin that waits is said only here.
-    let is_news = match left.why {
+    let is_news = |left: &&LeftOut| match left.why {
         Why::Failed(_) => left.reliance.is_none(),
         Why::Held(_) => true,
         _ => false,
     };
-    if is_news {
+    for left in plugins.left_out.iter().filter(is_news) {
         say(format_args!(
             "{} plugin {} is not loaded: {}",
             styled(WARN, "▲"),

@@ -55,7 +55,6 @@ impl Row {
         self.pad(1).add(style, text)
     }
 
-    /// The name of a plugin, if there is one.
     pub(super) fn plugin(self, name: &Option<String>) -> Self {
         match name {
             Some(name) => self.then(PLUGIN, name),
@@ -181,13 +180,10 @@ fn wrapped(text: &str, indent: usize) -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bare;
     use super::*;
 
     const PLAIN: Style = Style::new();
-
-    fn bare(line: &str) -> String {
-        anstream::adapter::strip_str(line).to_string()
-    }
 
     #[test]
     fn what_does_not_fit_is_cut_or_goes_on_below_and_nothing_is_wider_than_a_terminal() {

@@ -5,7 +5,6 @@ use std::path::Path;
 use super::{BOLD, DIM, GOOD, answer_line, note, printable, styled};
 use crate::package::skill::{Change, LockedSkill};
 
-/// Prints what was installed.
 pub(in super::super) fn installed(
     name: &str,
     skills: &Path,
@@ -34,7 +33,6 @@ pub(in super::super) fn installed(
     tell_kept(kept);
 }
 
-/// Prints what was removed.
 pub(in super::super) fn removed(name: &str, kept: Option<&Path>) {
     answer_line(format_args!(
         "{} {} removed",

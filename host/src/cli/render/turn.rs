@@ -271,25 +271,15 @@ impl TurnRenderer {
 
     /// Formats the cost of the turn; empty for a script, which costs nothing.
     fn cost(&self, summary: &TurnSummary) -> Option<String> {
-        match (summary.unpriced_tokens, super::dollars(summary.cost_usd)) {
-            (0, None) => None,
-            (0, Some(usd)) => Some(usd),
-            (_, Some(usd)) => Some(format!("at least {usd}")),
-            (_, None) if self.is_scripted => None,
-            (_, None) => Some("cost unknown, the model has no price in [prices]".to_owned()),
-        }
+        let is_unknown = summary.unpriced_tokens > 0 && summary.cost_usd <= 0.0;
+        super::cost(summary).filter(|_| !is_unknown || !self.is_scripted)
     }
 
     fn summary(&self, summary: &TurnSummary) -> String {
         let mut words = vec![
             count(u64::from(summary.steps), "step"),
             count(u64::from(summary.tool_calls), "tool call"),
-            format!(
-                "{} tokens in, {} out{}",
-                summary.usage.input_tokens,
-                summary.usage.output_tokens,
-                super::estimated(&summary.usage)
-            ),
+            super::tokens(&summary.usage),
         ];
         words.extend(self.cost(summary));
         words.push(millis(summary.duration_ms));

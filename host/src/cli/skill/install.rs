@@ -1,6 +1,5 @@
 //! `rind skill install`: shows what a source would bring, and puts it into the user's folder of skills when somebody says yes.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -8,8 +7,9 @@ use clap::Args as ClapArgs;
 
 use super::super::args::{ModelArgs, PluginArgs};
 use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::terminal::can_ask;
 use super::super::{command, render, setup};
-use super::{Machine, found, found_without_plugins, preview, shadowed_by};
+use super::{Machine, found_with_surroundings, found_without_plugins, preview, shadowed_by};
 use crate::grant::Trust;
 use crate::grant::held;
 use crate::package::lock_file::Entry;
@@ -53,7 +53,6 @@ pub(in super::super) struct SkillInstallArgs {
     yes: bool,
 }
 
-/// A skill that is ready to be installed.
 pub(super) struct Ready {
     pub(super) name: String,
     pub(super) bundle: Bundle,
@@ -86,7 +85,7 @@ pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus
         let screen = preview::screen(&all, &store.skills);
         if args.yes {
             preview::print(&screen);
-        } else if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        } else if can_ask() {
             if !preview::accepts(&screen).await {
                 bail!("nothing is installed: you did not say yes");
             }
@@ -198,20 +197,8 @@ struct Around {
 
 impl Around {
     async fn new() -> Self {
-        let args = PluginArgs::default();
-        let look = async || -> anyhow::Result<(Skills, Surroundings)> {
-            let (skills, plugins) = found(&args).await?;
-            let names = plugins
-                .plugins
-                .iter()
-                .map(|plugin| plugin.manifest.name.clone());
-            let surroundings = Surroundings {
-                plugins: names.collect(),
-                tools: super::super::tools::names(&args).await?,
-            };
-            Ok((skills, surroundings))
-        };
-        let (skills, surroundings) = match look().await {
+        let look = found_with_surroundings(&PluginArgs::default()).await;
+        let (skills, surroundings) = match look {
             Ok((skills, surroundings)) => (skills, Some(surroundings)),
             Err(error) => {
                 render::warn(&format!("tools and plugins are not checked: {error:#}"));

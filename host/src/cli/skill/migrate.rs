@@ -147,7 +147,6 @@ fn read(file: &Path, follows: bool) -> anyhow::Result<Option<Vec<u8>>> {
     Ok(read?.map(Cow::into_owned))
 }
 
-/// Whether the file is one of a skill that was installed.
 fn is_installed(file: &Path) -> anyhow::Result<bool> {
     let paths = setup::paths(None)?;
     let config = setup::config(&paths, &ModelArgs::default(), None)?;

@@ -177,11 +177,22 @@ fn found_with(
     held: Option<&Arc<HeldFolder>>,
 ) -> anyhow::Result<Skills> {
     let roots = roots(&setup::paths(None)?, config, plugins, held);
-    Ok(skill::discover(
-        &roots,
-        &command::reserved(),
-        &Machine::new(),
-    ))
+    Ok(discovered(&roots))
+}
+
+fn discovered(roots: &[Root]) -> Skills {
+    skill::discover(roots, &command::reserved(), &Machine::new())
+}
+
+/// The skills of a session, with the tools and plugins that it has.
+async fn found_with_surroundings(args: &PluginArgs) -> anyhow::Result<(Skills, Surroundings)> {
+    let (skills, plugins) = found(args).await?;
+    let plugins = plugins.plugins.iter();
+    let around = Surroundings {
+        plugins: plugins.map(|plugin| plugin.manifest.name.clone()).collect(),
+        tools: super::tools::names(args).await?,
+    };
+    Ok((skills, around))
 }
 
 /// Files of skills outside the user's folder that one of this name would be used in place of.
@@ -192,16 +203,10 @@ fn shadowed_by(skills: &Skills, name: &str) -> Vec<PathBuf> {
     others.map(|(_, file, _)| file.to_owned()).collect()
 }
 
-/// Reads the skill of a path.
 fn of_path(path: &Path) -> Skills {
-    skill::discover(
-        &[Root::new(Source::Local, path.to_owned())],
-        &command::reserved(),
-        &Machine::new(),
-    )
+    discovered(&[Root::new(Source::Local, path.to_owned())])
 }
 
-/// The path that a word means, if it is one.
 fn as_path(word: &str) -> Option<&Path> {
     let path = Path::new(word);
     let is_path = word.contains('/') || word.starts_with('.') || path.join(skill::FILE).is_file();
@@ -293,15 +298,7 @@ fn unusable<'a>(skills: &'a Skills, word: &str) -> Option<&'a skill::Unusable> {
 }
 
 async fn check(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
-    let (skills, plugins) = found(&args.plugins).await?;
-    let around = Surroundings {
-        tools: super::tools::names(&args.plugins).await?,
-        plugins: plugins
-            .plugins
-            .iter()
-            .map(|p| p.manifest.name.clone())
-            .collect(),
-    };
+    let (skills, around) = found_with_surroundings(&args.plugins).await?;
     let machine = Machine::new();
     let checked = |skill: &Skill| {
         let mut diagnostics = skill.diagnostics.clone();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::super::question::{Line, Screen};
+use super::super::question::{Line, Screen, yes_or_no};
 use super::super::render::{self, BAD, BOLD, DIM, WARN};
 use super::super::terminal::{self, Size};
 use super::install::Ready;
@@ -21,7 +21,6 @@ const PROGRAMS: [&str; 18] = [
     "pyc", "rb", "sh", "so", "ts",
 ];
 
-/// Makes the screen.
 pub(super) fn screen(all: &[Ready], skills: &Path) -> Screen {
     let changes: Vec<&Ready> = all
         .iter()
@@ -49,12 +48,7 @@ pub(super) fn screen(all: &[Ready], skills: &Path) -> Screen {
 
 /// Asks; whether the answer is yes.
 pub(super) async fn accepts(screen: &Screen) -> bool {
-    let parse = |line: &str| match line.to_lowercase().as_str() {
-        "y" | "yes" => Some(true),
-        "n" | "no" => Some(false),
-        _ => None,
-    };
-    screen.ask(parse).await == Some(true)
+    screen.ask(yes_or_no).await == Some(true)
 }
 
 /// Says that another command has to end first.

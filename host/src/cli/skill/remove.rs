@@ -1,13 +1,12 @@
 //! `rind skill remove`: takes a skill out of the user's folder of skills.
 
-use std::io::IsTerminal;
-
 use anyhow::bail;
 use clap::Args as ClapArgs;
 
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::question::{Line, Screen};
 use super::super::render::{self, BOLD, DIM, WARN};
+use super::super::terminal::can_ask;
 use super::super::{completion, setup};
 use super::preview;
 use crate::package::skill::{Place, SkillStore};
@@ -46,7 +45,7 @@ pub(super) async fn remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStatus> 
         ),
         Place::Own(path) if !args.yes => {
             let shown = path.display().to_string();
-            if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+            if !can_ask() {
                 bail!(
                     "{shown} was not installed, and there is no terminal to ask at; add --yes, which moves it to .kept beside it"
                 );

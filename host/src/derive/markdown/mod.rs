@@ -16,10 +16,10 @@ const MAX_MODEL_BYTES: usize = 64 << 10;
 /// Extensions of Markdown that are read: a table for readers of skills must be one here too.
 const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
 
-/// Kind of documentation.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Text within a part that has a heading of its own: headings become lines in bold.
+    #[default]
     Plain,
     /// The same, with code that is Rust unless it says otherwise, as rustdoc takes it.
     Rust,
@@ -34,10 +34,7 @@ pub(super) fn prose(text: &str, kind: Kind, limit: usize) -> String {
 
 /// Returns the text of a model as Markdown that cannot break out of its section, about `limit` bytes of it, and whether it was cut.
 pub(crate) fn summary(text: &str, limit: usize) -> (String, bool) {
-    let mut end = text.len().min(MAX_MODEL_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(MAX_MODEL_BYTES);
     let (summary, is_cut) = written(text.get(..end).unwrap_or_default(), Kind::Plain, limit);
     (summary, is_cut || end < text.len())
 }

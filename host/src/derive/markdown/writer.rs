@@ -19,6 +19,7 @@ const TAGS: [&str; 26] = [
 ];
 
 /// Writes events of a parser as Markdown.
+#[derive(Default)]
 pub(super) struct Writer {
     kind: Kind,
     pub(super) out: String,
@@ -48,28 +49,13 @@ impl Writer {
     pub(super) fn new(kind: Kind) -> Self {
         Self {
             kind,
-            out: String::new(),
-            prefixes: Vec::new(),
-            lists: Vec::new(),
-            is_first_item: false,
-            code: None,
-            link: None,
-            n_hidden: 0,
-            is_in_heading: false,
-            depth: 0,
-            end: 0,
-            n_cells: 0,
-            is_in_cell: false,
+            ..Self::default()
         }
     }
 
     /// Cuts within the first block: at a word, and never within code.
     pub(super) fn cut(&mut self, limit: usize) {
-        let mut end = self.out.len().min(limit);
-        while !self.out.is_char_boundary(end) {
-            end -= 1;
-        }
-        self.out.truncate(end);
+        self.out.truncate(self.out.floor_char_boundary(limit));
         let run = self.out.len() - self.out.trim_start_matches('`').len();
         if run >= 3 {
             let fence = "`".repeat(run);

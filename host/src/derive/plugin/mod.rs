@@ -10,7 +10,7 @@ use super::bundle::Draft;
 use super::markdown::{Kind, first_line, prose};
 use super::schema;
 use super::text::{as_sentence, code, fenced, line, shortened, slug};
-use super::{MAX_LISTED, MAX_README_BYTES};
+use super::{MAX_LISTED, MAX_README_BYTES, n_more};
 use crate::message::{EffectClass, ToolSpec};
 pub(crate) use package::PluginPackage;
 use package::{Command, Example};
@@ -30,7 +30,6 @@ const MAX_NAMED: usize = 8;
 /// Most arguments that are named where all tools are listed.
 const MAX_ARGUMENTS: usize = 20;
 
-/// Derives the skill of a plugin.
 pub(crate) fn draft(package: &PluginPackage) -> Draft {
     let name = &package.name;
     let mut references = BTreeMap::new();
@@ -41,12 +40,7 @@ pub(crate) fn draft(package: &PluginPackage) -> Draft {
         tools
             .take(MAX_LISTED)
             .for_each(|tool| body.push_str(&tool_line(tool)));
-        if let Some(n) = package
-            .tools
-            .len()
-            .checked_sub(MAX_LISTED)
-            .filter(|n| *n > 0)
-        {
+        if let Some(n) = n_more(package.tools.len()) {
             body.push_str(&format!("- and {n} more\n"));
         }
         body.push_str(

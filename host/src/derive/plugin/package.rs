@@ -42,7 +42,6 @@ pub(crate) struct PluginPackage {
     pub(super) readme: Option<String>,
 }
 
-/// A slash command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Command {
     pub(super) name: String,

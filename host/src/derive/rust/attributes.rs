@@ -12,7 +12,6 @@ pub(super) const CONDITION: &str = " with cfg(";
 /// Attributes that say how an item may be used.
 const MARKERS: [&str; 3] = ["deprecated", "must_use", "non_exhaustive"];
 
-/// Docs of an item, as one text.
 pub(super) fn docs_of(attributes: &[Attribute]) -> String {
     let lines = attributes
         .iter()
@@ -30,7 +29,6 @@ pub(super) fn docs_of(attributes: &[Attribute]) -> String {
     docs.trim().to_owned()
 }
 
-/// The text of a literal.
 fn literal(value: &Expr) -> Option<String> {
     match value {
         Expr::Lit(ExprLit {
@@ -61,7 +59,6 @@ pub(super) fn is_hidden(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Whether it is compiled for tests only.
 pub(super) fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::List(list) if list.path.is_ident("cfg") => {
@@ -119,11 +116,6 @@ fn derives(list: &MetaList) -> Vec<String> {
     names.collect()
 }
 
-/// Leaves attributes that say how an item may be used.
-pub(super) fn keep_markers(attributes: &mut Vec<Attribute>) {
-    attributes.retain(is_marker);
-}
-
 /// Leaves docs, conditions and attributes that say how a part of an item may be used.
 pub(super) fn keep_docs(attributes: &mut Vec<Attribute>) {
     attributes.retain(|attribute| {
@@ -132,7 +124,7 @@ pub(super) fn keep_docs(attributes: &mut Vec<Attribute>) {
     });
 }
 
-fn is_marker(attribute: &Attribute) -> bool {
+pub(super) fn is_marker(attribute: &Attribute) -> bool {
     MARKERS.iter().any(|name| attribute.path().is_ident(name))
 }
 

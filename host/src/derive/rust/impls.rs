@@ -64,7 +64,6 @@ pub(super) fn read(mut item: ItemImpl) -> Option<Impl> {
     })
 }
 
-/// A public method or constant.
 fn method(item: ImplItem) -> Option<ItemOutline> {
     let item = match item {
         ImplItem::Fn(inner) => Item::Fn(syn::ItemFn {

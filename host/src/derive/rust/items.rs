@@ -8,9 +8,7 @@ use syn::{
 };
 
 use super::ItemOutline;
-use super::attributes::{
-    conditions, derived, docs_of, is_hidden, is_test, keep_docs, keep_markers,
-};
+use super::attributes::{conditions, derived, docs_of, is_hidden, is_marker, is_test, keep_docs};
 
 /// Longest value of a constant that is shown, in bytes of its line.
 const MAX_CONSTANT_BYTES: usize = 120;
@@ -27,7 +25,6 @@ pub(super) enum Seen {
     Nothing,
 }
 
-/// Describes an item.
 pub(super) fn seen(mut item: Item) -> Seen {
     let Some((attributes, name, vis)) = head(&mut item) else {
         return Seen::Nothing;
@@ -52,9 +49,7 @@ pub(super) fn seen(mut item: Item) -> Seen {
             Seen::Nothing
         };
     }
-    let mut markers = attributes.clone();
-    keep_markers(&mut markers);
-    match described(item, &attributes, markers, name) {
+    match described(item, &attributes, name) {
         Some((kind, name, signature)) => Seen::Public(Box::new(ItemOutline {
             kind: kind.to_owned(),
             name,
@@ -68,7 +63,8 @@ pub(super) fn seen(mut item: Item) -> Seen {
     }
 }
 
-/// Takes the attributes of an item, and copies its name and visibility; macros are as visible as their attributes say.
+/// Takes the attributes of an item and leaves its markers, and copies its name and visibility; macros are as visible as their
+/// attributes say.
 fn head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Visibility>)> {
     let (attributes, name, vis) = match item {
         Item::Const(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
@@ -89,31 +85,29 @@ fn head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Visibility>)>
         }
         _ => return None,
     };
-    Some((std::mem::take(attributes), name.to_string(), vis.cloned()))
+    let all = std::mem::take(attributes);
+    attributes.extend(all.iter().filter(|one| is_marker(one)).cloned());
+    Some((all, name.to_string(), vis.cloned()))
 }
 
 /// Kind, name and signature of a public item.
 fn described(
     item: Item,
     attributes: &[Attribute],
-    markers: Vec<Attribute>,
     name: String,
 ) -> Option<(&'static str, String, String)> {
     Some(match item {
         Item::Fn(mut item) => {
             let (kind, name) = kind_of_function(attributes, &item.sig);
-            item.attrs = markers;
             item.block = Box::new(no_block());
             (kind, name, bodiless(&printed(Item::Fn(item))))
         }
         Item::Struct(mut item) => {
-            item.attrs = markers;
             let is_cut = public_fields(&mut item.fields);
             let text = printed(Item::Struct(item));
             ("struct", name, with_note(&text, is_cut))
         }
         Item::Union(mut item) => {
-            item.attrs = markers;
             let mut fields = Fields::Named(item.fields);
             let is_cut = public_fields(&mut fields);
             let Fields::Named(named) = fields else {
@@ -124,28 +118,17 @@ fn described(
             ("union", name, with_note(&text, is_cut))
         }
         Item::Enum(mut item) => {
-            item.attrs = markers;
             let is_cut = public_variants(&mut item);
             let text = printed(Item::Enum(item));
             ("enum", name, with_words(&text, is_cut, "hidden variants"))
         }
         Item::Trait(mut item) => {
-            item.attrs = markers;
             only_signatures(&mut item);
             ("trait", name, without_bodies(&printed(Item::Trait(item))))
         }
-        Item::Type(mut item) => {
-            item.attrs = markers;
-            ("type", name, printed(Item::Type(item)))
-        }
-        Item::Const(mut item) => {
-            item.attrs = markers;
-            ("constant", name, constant(&printed(Item::Const(item))))
-        }
-        Item::Static(mut item) => {
-            item.attrs = markers;
-            ("static", name, constant(&printed(Item::Static(item))))
-        }
+        Item::Type(_) => ("type", name, printed(item)),
+        Item::Const(_) => ("constant", name, constant(&printed(item))),
+        Item::Static(_) => ("static", name, constant(&printed(item))),
         Item::Macro(_) => {
             let signature = format!("macro_rules! {name}");
             ("macro", name, signature)
@@ -184,27 +167,22 @@ fn kind_of_function(attributes: &[Attribute], signature: &Signature) -> (&'stati
 /// Removes the bodies and hidden items of a trait; of one that is provided something stays, as it need not be written.
 fn only_signatures(item: &mut ItemTrait) {
     let body = syn::Ident::new(BODY, Span::call_site());
-    item.items.retain_mut(|inner| match inner {
-        TraitItem::Fn(inner) => {
-            let is_shown = !is_hidden(&inner.attrs);
-            keep_docs(&mut inner.attrs);
-            if inner.default.is_some() {
-                inner.default = Some(parse_quote!({ #body }));
-                inner.semi_token = None;
+    item.items.retain_mut(|inner| {
+        let attributes = match inner {
+            TraitItem::Fn(inner) => {
+                if inner.default.is_some() {
+                    inner.default = Some(parse_quote!({ #body }));
+                    inner.semi_token = None;
+                }
+                &mut inner.attrs
             }
-            is_shown
-        }
-        TraitItem::Const(inner) => {
-            let is_shown = !is_hidden(&inner.attrs);
-            keep_docs(&mut inner.attrs);
-            is_shown
-        }
-        TraitItem::Type(inner) => {
-            let is_shown = !is_hidden(&inner.attrs);
-            keep_docs(&mut inner.attrs);
-            is_shown
-        }
-        _ => false,
+            TraitItem::Const(inner) => &mut inner.attrs,
+            TraitItem::Type(inner) => &mut inner.attrs,
+            _ => return false,
+        };
+        let is_shown = !is_hidden(attributes);
+        keep_docs(attributes);
+        is_shown
     });
 }
 

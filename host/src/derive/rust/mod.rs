@@ -29,10 +29,8 @@ const MAX_EXAMPLE_LINES: usize = 40;
 /// Most names that stand in one line.
 const MAX_NAMES: usize = 10;
 
-/// Sources of a crate.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CrateFiles {
-    /// Name of the library.
     pub(crate) name: String,
     /// Path of the file that the crate begins with.
     pub(crate) root: String,
@@ -45,7 +43,6 @@ pub(crate) struct CrateFiles {
 /// A crate as a reader of its docs sees it.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct CrateOutline {
-    /// Name of the library in Rust.
     name: String,
     /// Public modules, the root first.
     modules: Vec<ModuleOutline>,
@@ -161,7 +158,6 @@ pub(crate) struct CratePackage {
     pub(crate) readme: Option<String>,
 }
 
-/// Derives the skill of a crate.
 pub(crate) fn draft(package: &CratePackage, outline: &CrateOutline) -> Draft {
     let mut references = BTreeMap::new();
     let mut body = String::new();

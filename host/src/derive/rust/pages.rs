@@ -10,7 +10,7 @@ use super::{
     CrateOutline, ImplOutline, ItemOutline, MAX_DOCS_BYTES, MAX_LINE_BYTES, MAX_NAMES,
     ModuleOutline, Reexports, TypeOutline,
 };
-use crate::derive::MAX_LISTED;
+use crate::derive::{MAX_LISTED, n_more};
 
 /// Most traits that are listed for one type.
 const MAX_TRAITS: usize = 60;
@@ -34,12 +34,7 @@ pub(super) fn modules(
         }
         references.insert(file, page(module, &docs));
     }
-    if let Some(n) = outline
-        .modules
-        .len()
-        .checked_sub(MAX_LISTED)
-        .filter(|n| *n > 0)
-    {
+    if let Some(n) = n_more(outline.modules.len()) {
         body.push_str(&format!(
             "- {n} more, whose files are in the folder `references`\n"
         ));

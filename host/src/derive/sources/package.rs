@@ -13,7 +13,6 @@ use crate::derive::wit::WitFiles;
 /// Most folders above a crate in which its workspace is looked for.
 const MAX_ABOVE: usize = 8;
 
-/// A crate as it was read.
 pub(crate) struct CrateSource {
     pub(crate) package: CratePackage,
     /// Sources; of a package without any, none.
@@ -250,7 +249,6 @@ fn examples(folder: &mut Folder) -> Vec<(String, String)> {
 }
 
 impl Folder {
-    /// Reads all Rust files below a folder.
     fn rust_files(
         &mut self,
         folder: &str,

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{Folder, MAX_FILES, README, SourceError};
 use crate::derive::SourceHash;
 use crate::derive::wit::WitFiles;
+use crate::paths::file_name;
 
 /// A WIT package as it was read.
 pub(crate) struct WitSource {
@@ -29,11 +30,7 @@ pub(crate) fn wit(path: &Path) -> Result<WitSource, SourceError> {
     let mut files = WitFiles::default();
     let mut readme = None;
     if path.is_file() {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = file_name(path);
         let mut folder = Folder::open(
             path.parent()
                 .filter(|above| !above.as_os_str().is_empty())

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::bundle::Draft;
 use super::markdown::{Kind, first_paragraph, prose, sentence_line};
 use super::text::{code, fenced, line, page_name, shortened, slug};
-use super::{MAX_LISTED, MAX_README_BYTES, count};
+use super::{MAX_LISTED, MAX_README_BYTES, count, n_more};
 pub(crate) use read::{component, package};
 
 /// Longest line about an interface or world, in bytes.
@@ -70,7 +70,6 @@ struct InterfaceOutline {
 struct ItemOutline {
     name: String,
     docs: String,
-    /// The item in WIT.
     text: String,
 }
 
@@ -265,12 +264,7 @@ fn interfaces(outline: &WitOutline, body: &mut String, references: &mut BTreeMap
         }
         references.insert(file, page(interface, &docs));
     }
-    if let Some(n) = outline
-        .interfaces
-        .len()
-        .checked_sub(MAX_LISTED)
-        .filter(|n| *n > 0)
-    {
+    if let Some(n) = n_more(outline.interfaces.len()) {
         body.push_str(&format!(
             "- {n} more, whose files are in the folder `references`\n"
         ));

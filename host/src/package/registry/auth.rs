@@ -16,12 +16,8 @@ const MAX_TOKEN_BYTES: u64 = 64 << 10;
 
 /// Credentials of the operator for a registry.
 pub(crate) enum Credentials {
-    /// No credentials are configured.
     Anonymous,
-    Password {
-        user: String,
-        password: String,
-    },
+    Password { user: String, password: String },
 }
 
 impl Credentials {

@@ -41,13 +41,11 @@ pub(crate) type FindCredentials = Arc<dyn Fn(&str) -> anyhow::Result<Credentials
 pub(crate) struct Pulled {
     /// Bytes of the layer, which have its digest.
     pub(crate) bytes: Vec<u8>,
-    /// Digest of the manifest.
     pub(crate) manifest: String,
     /// Signature of the bytes, as it came.
     pub(crate) signature: Option<String>,
 }
 
-/// A repository of a registry.
 pub(crate) struct Registry {
     transfer: Transfer,
     reference: Reference,
@@ -168,10 +166,4 @@ impl Registry {
     }
 }
 
-impl std::fmt::Debug for Registry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Registry")
-            .field("reference", &self.reference)
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(Registry, self, reference = self.reference);

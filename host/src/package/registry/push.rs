@@ -18,11 +18,9 @@ use crate::plugin::surface::Surface;
 /// Time of making in the configuration, which is not known: two files of the same bytes would differ in it.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
-/// Outcome of publishing.
 #[derive(Debug)]
 pub(crate) struct Published {
     pub(crate) reference: Reference,
-    /// Digest of the manifest.
     pub(crate) digest: String,
     /// Whether the same was there already.
     pub(crate) was_there: bool,
@@ -96,7 +94,6 @@ impl Registry {
         Ok(published(false))
     }
 
-    /// Digest of the manifest under a tag.
     async fn digest_at(&mut self, tag: &str) -> anyhow::Result<Option<String>> {
         let ask = Ask {
             accept: Some(MANIFEST_TYPE),

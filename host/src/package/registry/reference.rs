@@ -15,7 +15,6 @@ const MAX_BYTES: usize = 512;
 /// Reference to an artifact. Every part has the form that the specification gives it, so that none changes a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reference {
-    /// Host with port.
     pub(crate) host: String,
     pub(crate) path: String,
     pub(crate) tag: Option<String>,
@@ -151,14 +150,12 @@ fn is_path_part(part: &str) -> bool {
         && !part.contains("..")
 }
 
-/// Whether a text has the form of a tag.
 pub(super) fn is_tag(tag: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_known = |c: char| is_word(c) || ".-".contains(c);
     tag.len() <= 128 && tag.starts_with(is_word) && tag.chars().all(is_known)
 }
 
-/// Whether a text has the form of a digest.
 pub(super) fn is_digest(digest: &str) -> bool {
     let hex = digest.strip_prefix("sha256:").unwrap_or_default();
     let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
@@ -171,7 +168,6 @@ pub(crate) fn version(tag: &str) -> Option<Version> {
     Version::parse(&tag.replacen('_', "+", 1)).ok()
 }
 
-/// Tag of a version.
 pub(super) fn tag_of(version: &Version) -> String {
     version.to_string().replacen('+', "_", 1)
 }

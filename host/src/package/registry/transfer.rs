@@ -29,7 +29,6 @@ const MAX_REDIRECTS: usize = 3;
 /// Most bytes of an error of a registry.
 const MAX_ERROR_BYTES: u64 = 16 << 10;
 
-/// One request.
 pub(super) struct Ask {
     pub(super) method: Method,
     /// Path and query below the repository.
@@ -169,7 +168,6 @@ impl Transfer {
         Ok(url)
     }
 
-    /// Whether a URL is one of this registry.
     pub(super) fn is_own(&self, url: &Url) -> bool {
         url.origin() == self.base.origin()
     }

@@ -32,7 +32,6 @@ pub(crate) struct Fetched {
     pub(crate) source: Source,
     /// Commit that was taken of a repository.
     pub(crate) commit: Option<String>,
-    /// Bytes of an archive.
     pub(crate) bytes: Option<Vec<u8>>,
     /// Path that was typed, which may be a link.
     typed: PathBuf,
@@ -59,7 +58,6 @@ pub(crate) async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
     let Source::Path(path) = &source else {
         bail!("skills are not in registries: {source} may be a plugin, for `rind plugin install`");
     };
-    let typed = typed.to_owned();
     let shown = path.display();
     let found = path.metadata().with_context(|| {
         let hint = match typed.to_string_lossy().contains(":/") {
@@ -70,34 +68,30 @@ pub(crate) async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
     })?;
     let name = path.file_name();
     let name = name.unwrap_or_default().to_string_lossy().into_owned();
-    if found.is_dir() {
-        if let Some(repository) = git::Repository::at(path)? {
-            let (tree, commit) = git::list(repository, rev, name).await?;
-            return Ok(Fetched {
-                tree,
-                commit: Some(commit),
-                bytes: None,
-                source,
-                typed,
-            });
-        }
-        ensure!(
-            rev.is_none(),
-            "{shown} is no git repository, so that --rev means nothing"
-        );
-        return Ok(Fetched {
-            tree: Tree::folder(path, name)?,
-            commit: None,
-            bytes: None,
-            source,
-            typed,
-        });
+    let of = |tree, commit, bytes| Fetched {
+        tree,
+        source: source.clone(),
+        commit,
+        bytes,
+        typed: typed.to_owned(),
+    };
+    if found.is_dir()
+        && let Some(repository) = git::Repository::at(path)?
+    {
+        let (tree, commit) = git::list(repository, rev, name).await?;
+        return Ok(of(tree, Some(commit), None));
     }
-    ensure!(found.is_file(), "{shown} is neither a file nor a folder");
+    ensure!(
+        found.is_dir() || found.is_file(),
+        "{shown} is neither a file nor a folder"
+    );
     ensure!(
         rev.is_none(),
         "{shown} is no git repository, so that --rev means nothing"
     );
+    if found.is_dir() {
+        return Ok(of(Tree::folder(path, name)?, None, None));
+    }
     let file = open(path, OFlags::empty()).with_context(|| format!("cannot read {shown}"))?;
     let bytes = read_open(file, path, MAX_BYTES)?;
     if bytes.starts_with(ZIP) {
@@ -112,11 +106,5 @@ pub(crate) async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
     }
     let entries =
         archive::entries(&bytes, hides).with_context(|| format!("cannot read {shown}"))?;
-    Ok(Fetched {
-        tree: Tree::memory(entries, &name),
-        commit: None,
-        bytes: Some(bytes),
-        source,
-        typed,
-    })
+    Ok(of(Tree::memory(entries, &name), None, Some(bytes)))
 }

@@ -37,10 +37,8 @@ const FOLDERS: [&str; 7] = [
 /// Folder with cases of a skill, or with the tests of a project.
 const TESTS: &str = "tests";
 
-/// A skill that a source has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    /// Name of its folder.
     pub(crate) name: String,
     /// Folder in the source; empty for the source itself.
     pub(crate) at: Vec<String>,
@@ -48,11 +46,9 @@ pub(crate) struct Candidate {
     file: String,
 }
 
-/// A skill with its files.
 #[derive(Debug)]
 pub(crate) struct Bundle {
     pub(crate) files: Files,
-    /// Name of its file.
     pub(crate) file: String,
     /// Files and folders beside it that were not taken, with the number of files of each.
     pub(crate) left_out: BTreeMap<String, usize>,

@@ -13,7 +13,6 @@ use super::super::source;
 use crate::disk::lock_beside;
 use crate::skill::{AllAvailable, FILE, FOLDER, Root, Source, discover, key};
 
-/// A skill that was installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LockedSkill {
@@ -25,7 +24,6 @@ pub(crate) struct LockedSkill {
     /// Commit that it was taken from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<String>,
-    /// Digest of all its files.
     pub(crate) digest: String,
     /// Key that their signature was checked with; `None` when no key was configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +65,6 @@ impl LockedSkill {
 pub(crate) enum Place {
     /// Free: nothing is there, and nothing was installed.
     Free,
-    /// Holds what was installed.
     Installed,
     /// Holds other files than were installed.
     Edited,
@@ -77,7 +74,6 @@ pub(crate) enum Place {
     Own(PathBuf),
 }
 
-/// Change that an installation makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// There was none of this name.
@@ -90,9 +86,7 @@ pub(crate) enum Change {
     Forced,
 }
 
-/// Installed skills, locked.
 pub(crate) struct SkillStore {
-    /// Folder of skills.
     pub(crate) skills: PathBuf,
     lock_path: PathBuf,
     lock: LockFile<LockedSkill>,
@@ -138,7 +132,6 @@ impl SkillStore {
         self.lock.keys.get(own).map(String::as_str)
     }
 
-    /// Returns the state of a name's place.
     pub(crate) fn place(&self, name: &str) -> Place {
         let own = self.spelled(name);
         let Some(locked) = self.lock.entries.get(&own) else {

@@ -25,10 +25,8 @@ const MAX_DEPTH: usize = 16;
 /// Name of the folder that skills are in.
 const SKILLS: &str = skill::FOLDER;
 
-/// Entry of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Listed {
-    /// A plain file.
     File,
     /// Entry that no skill is made of, with what it is.
     Odd(&'static str),
@@ -56,7 +54,6 @@ enum Content {
     Git(Objects),
 }
 
-/// Files of a source.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(super) listed: BTreeMap<Vec<String>, Listed>,
@@ -66,7 +63,6 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Lists a folder.
     pub(super) fn folder(path: &Path, name: String) -> anyhow::Result<Self> {
         let mut listed = BTreeMap::new();
         let mut n_seen = 0;

@@ -39,7 +39,6 @@ pub(in super::super) trait Show {
 pub(in super::super) trait ShowAsIs {
     type Shown;
 
-    /// Returns the payload.
     fn show(&self, call: &mut CurrentCall) -> Self::Shown;
 }
 

@@ -1,10 +1,9 @@
 //! `rind:plugin/status`: a line of status of the plugin's own.
 
-use std::sync::PoisonError;
-
 use super::super::bindings::rind::plugin::status;
 use super::super::host::HostState;
 use super::super::sanitize::Sanitizer;
+use crate::lock::lock;
 
 /// Longest line, in characters.
 pub(super) const MAX_CHARS: usize = 80;
@@ -12,7 +11,6 @@ pub(super) const MAX_CHARS: usize = 80;
 /// Changes of one plugin in one session; after that the line stays as it is.
 pub(in super::super) const MAX_CHANGES: u32 = 1_000;
 
-/// The line of a plugin in a session.
 #[derive(Debug, Default)]
 pub(in super::super) struct StatusLine {
     text: String,
@@ -25,10 +23,7 @@ impl status::Host for HostState {
         let text = Sanitizer::of(self, "status").line("line", &text, MAX_CHARS * 4);
         let text: String = text.chars().take(MAX_CHARS).collect();
         let backing = &self.backing;
-        let mut line = backing
-            .status
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut line = lock(&backing.status);
         if line.text == text || line.n_changes >= MAX_CHANGES {
             return Ok(());
         }

@@ -27,7 +27,6 @@ const CHUNK_BYTES: usize = 64 << 10;
 type Io = Box<dyn Future<Output = Result<(), WasiError>> + Send>;
 type Sending = Box<dyn Future<Output = Result<(http::Response<WasiBody>, Io), WasiError>> + Send>;
 
-/// State of WASI HTTP for one instance.
 pub(in super::super) struct WasiHttp {
     ctx: WasiHttpCtx,
     hooks: Hooks,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::text::rows;
 
 const HEAD: &str = "name = \"p\"\nversion = \"0.1.0\"\ndescription = \"d\"\n";
 
@@ -10,140 +11,59 @@ fn parse(rest: &str) -> Result<Manifest, Error> {
     Manifest::parse(&format!("{HEAD}{rest}"), Path::new("plugin.toml"))
 }
 
+/// Rests of manifests that are refused, each with a part of the message.
+const REFUSED: &str = r#"
+component = "../p.wasm" => component = "../p.wasm" is not a file name beside the manifest
+side_effects = ["none", "session"] => `none` cannot be combined with others
+[network] => [network] needs `side_effects = ["network"]`
+[hooks.pre-tool]⏎async = true => line 4, [hooks.pre-tool]: only hooks of observe points can be `async`
+⏎[hooks.nowhere] => line 5, [hooks.nowhere]: there is no such point; the points are session-start, session-end
+[hooks.turn-end]⏎on_failure = "block" => observe points cannot block
+[hooks.pre-tool]⏎[hooks.tool_call] => the hook on pre-tool has options twice
+[points.Upper]⏎kind = "gate" => [points.Upper]: the name `Upper` is not made of 1 to 64 of a-z, 0-9 and `-`
+[implements]⏎"owner" = {} => [implements] `owner` is not written `owner.NAME`
+[implements]⏎"owner.p" = { async = true } => `async` is not possible
+[limits]⏎memory = "64MB" => is not a size like "64MiB"
+[limits]⏎memory = "18446744073709551615KiB" => is not a size
+[limits]⏎timeout = "0s" => a time of 0 would stop
+[limits]⏎timeout = "5" => is not a time like "5s"
+colour = 1 => unknown field `colour`
+side_effects = ["filesystem"]⏎[filesystem]⏎read = ["workspace/a\u001b[2K"] => nor what cannot be seen
+side_effects = ["filesystem"]⏎[filesystem]⏎read = ["workspace/a\n  it may nothing"] => nor what cannot be seen
+side_effects = ["external"]⏎[external]⏎tools = ["a\n  it may nothing"] => is not the name of a tool
+"#;
+
+/// The same for what stands in `[network]`.
+const REFUSED_IN_NETWORK: &str = r#"
+hosts = ["http://127.0.0.1:80"] => `http://127.0.0.1` is a loopback address; list it under `private`
+hosts = ["10.0.0.1"] => is a private address; list it under `private`
+hosts = ["[::ffff:10.0.0.1]"] => is a private address; list it under `private`
+hosts = ["*.localhost"] => is this machine; list it under `private`
+hosts = ["169.254.169.254"] => is an address of cloud metadata, which no plugin may reach
+private = ["http://169.254.169.254"] => is an address of cloud metadata, which no plugin may reach
+private = ["*"] => name those that are meant
+private = ["1.1.1.1"] => is a public address; list it under `hosts`
+hosts = ["a.b"]⏎credentials = [{ host = "a.b", header = "Authorization", value = "{T}" }] => the header `Authorization` is not made of
+hosts = ["a.b"]⏎credentials = [{ host = "a.b", header = "host", value = "{T}" }] => the header `host` is for the host to set
+hosts = ["a.b"]⏎credentials = [{ host = "a.b", header = "x", value = "plain" }] => [[network.credentials]] for `a.b`: the value has no placeholder
+hosts = ["a.b"]⏎credentials = [{ host = "a.b", header = "x", value = "{t}" }] => has the placeholder `{t}`
+hosts = ["a.b"]⏎credentials = [{ host = "*.b", header = "x", value = "{T}" }] => lets the plugin talk to all of `*.b`
+hosts = ["a.b"]⏎[[network.credentials]]⏎host = "a.b"⏎header = "x"⏎value = "a\n{A}" => a character that no header carries
+"#;
+
 #[test]
 fn what_the_format_cannot_say_is_refused_with_the_place_and_the_reason() {
-    let table = [
-        (
-            "component = \"../p.wasm\"",
-            "component = \"../p.wasm\" is not a file name beside the manifest",
-        ),
-        (
-            "side_effects = [\"none\", \"session\"]",
-            "`none` cannot be combined with others",
-        ),
-        (
-            "[network]",
-            "[network] needs `side_effects = [\"network\"]`",
-        ),
-        (
-            "[hooks.pre-tool]\nasync = true",
-            "line 4, [hooks.pre-tool]: only hooks of observe points can be `async`",
-        ),
-        (
-            "\n[hooks.nowhere]",
-            "line 5, [hooks.nowhere]: there is no such point; the points are session-start, ",
-        ),
-        (
-            "[hooks.turn-end]\non_failure = \"block\"",
-            "observe points cannot block",
-        ),
-        (
-            "[hooks.pre-tool]\n[hooks.tool_call]",
-            "the hook on pre-tool has options twice",
-        ),
-        (
-            "[points.Upper]\nkind = \"gate\"",
-            "[points.Upper]: the name `Upper` is not made of 1 to 64 of a-z, 0-9 and `-`",
-        ),
-        (
-            "[implements]\n\"owner\" = {}",
-            "[implements] `owner` is not written `owner.NAME`",
-        ),
-        (
-            "[implements]\n\"owner.p\" = { async = true }",
-            "`async` is not possible",
-        ),
-        (
-            "[limits]\nmemory = \"64MB\"",
-            "is not a size like \"64MiB\"",
-        ),
-        (
-            "[limits]\nmemory = \"18446744073709551615KiB\"",
-            "is not a size",
-        ),
-        ("[limits]\ntimeout = \"0s\"", "a time of 0 would stop"),
-        ("[limits]\ntimeout = \"5\"", "is not a time like \"5s\""),
-        ("colour = 1", "unknown field `colour`"),
-        (
-            "side_effects = [\"filesystem\"]\n[filesystem]\nread = [\"workspace/a\\u001b[2K\"]",
-            "nor what cannot be seen",
-        ),
-        (
-            "side_effects = [\"filesystem\"]\n[filesystem]\nread = [\"workspace/a\\n  it may nothing\"]",
-            "nor what cannot be seen",
-        ),
-        (
-            "side_effects = [\"external\"]\n[external]\ntools = [\"a\\n  it may nothing\"]",
-            "is not the name of a tool",
-        ),
-        (
-            "side_effects = [\"network\"]\n[network]\nhosts = [\"a.b\"]\n[[network.credentials]]\nhost = \"a.b\"\nheader = \
-             \"x\"\nvalue = \"a\\n{A}\"",
-            "a character that no header carries",
-        ),
-    ];
-    let network = [
-        (
-            "hosts = [\"http://127.0.0.1:80\"]",
-            "`http://127.0.0.1` is a loopback address; list it under `private`",
-        ),
-        (
-            "hosts = [\"10.0.0.1\"]",
-            "is a private address; list it under `private`",
-        ),
-        (
-            "hosts = [\"[::ffff:10.0.0.1]\"]",
-            "is a private address; list it under `private`",
-        ),
-        (
-            "hosts = [\"*.localhost\"]",
-            "is this machine; list it under `private`",
-        ),
-        (
-            "hosts = [\"169.254.169.254\"]",
-            "is an address of cloud metadata, which no plugin may reach",
-        ),
-        (
-            "private = [\"http://169.254.169.254\"]",
-            "is an address of cloud metadata, which no plugin may reach",
-        ),
-        ("private = [\"*\"]", "name those that are meant"),
-        (
-            "private = [\"1.1.1.1\"]",
-            "is a public address; list it under `hosts`",
-        ),
-        (
-            "hosts = [\"a.b\"]\ncredentials = [{ host = \"a.b\", header = \"Authorization\", value = \"{T}\" }]",
-            "the header `Authorization` is not made of",
-        ),
-        (
-            "hosts = [\"a.b\"]\ncredentials = [{ host = \"a.b\", header = \"host\", value = \"{T}\" }]",
-            "the header `host` is for the host to set",
-        ),
-        (
-            "hosts = [\"a.b\"]\ncredentials = [{ host = \"a.b\", header = \"x\", value = \"plain\" }]",
-            "[[network.credentials]] for `a.b`: the value has no placeholder",
-        ),
-        (
-            "hosts = [\"a.b\"]\ncredentials = [{ host = \"a.b\", header = \"x\", value = \"{t}\" }]",
-            "has the placeholder `{t}`",
-        ),
-        (
-            "hosts = [\"a.b\"]\ncredentials = [{ host = \"*.b\", header = \"x\", value = \"{T}\" }]",
-            "lets the plugin talk to all of `*.b`",
-        ),
-    ];
-    for (rest, expected) in network {
+    for [rest, expected] in rows(REFUSED_IN_NETWORK) {
         let rest = format!("side_effects = [\"network\"]\n[network]\n{rest}");
         let refusal = parse(&rest).unwrap_err().to_string();
-        assert!(refusal.contains(expected), "{rest}: {refusal}");
+        assert!(refusal.contains(&expected), "{rest}: {refusal}");
     }
     let fine = "side_effects = [\"network\"]\n[network]\nhosts = [\"*.b\"]\nprivate = [\"http://localhost:80\", \
      \"10.0.0.1\"]\ncredentials = [{ host = \"a.b\", header = \"x\", value = \"{T}\" }]";
     parse(fine).unwrap();
-    for (rest, expected) in table {
-        let refusal = parse(rest).unwrap_err().to_string();
-        assert!(refusal.contains(expected), "{rest}: {refusal}");
+    for [rest, expected] in rows(REFUSED) {
+        let refusal = parse(&rest).unwrap_err().to_string();
+        assert!(refusal.contains(&expected), "{rest}: {refusal}");
     }
 }
 
@@ -164,31 +84,12 @@ fn no_plugin_speaks_under_a_name_of_the_program_the_model_or_a_person() {
         let text = format!("name = \"{name}\"\nversion = \"0.1.0\"\ndescription = \"d\"\n");
         Manifest::parse(&text, Path::new("plugin.toml"))
     };
-    for name in [
-        "host",
-        "policy",
-        "user",
-        "rind",
-        "model",
-        "assistant",
-        "system",
-        "main",
-        "reflection",
-        "-host-",
-        "--",
-        "rind-core",
-        "sub-fb6b6704",
-    ] {
+    let reserved = "host policy user rind model assistant system main reflection -host- -- rind-core sub-fb6b6704";
+    for name in reserved.split(' ') {
         let refusal = parse(name).unwrap_err().to_string();
         assert!(refusal.contains("is reserved"), "{name}: {refusal}");
     }
-    for name in [
-        "host-guard",
-        "policy-log",
-        "model-quartermaster",
-        "sub-tasks",
-        "grind",
-    ] {
+    for name in "host-guard policy-log model-quartermaster sub-tasks grind".split(' ') {
         parse(name).unwrap();
     }
 }

@@ -1,11 +1,11 @@
 //! The clock of a call, which stands still while the call waits.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::pauses::Pauses;
+use super::pauses::{Pauses, Stopwatch};
+use crate::lock::lock;
 
-/// The clock of a call.
 pub(super) struct CallClock {
     pub(super) started: Instant,
     pub(super) waits: Mutex<Waits>,
@@ -22,7 +22,6 @@ pub(super) enum Wait {
     Turn,
     /// For the end of such a wait of a call that it made.
     Inner,
-    /// For a person.
     Person,
 }
 
@@ -51,43 +50,34 @@ impl OwnWait {
             .pauses
             .as_ref()
             .map_or(Duration::ZERO, |(pauses, before)| {
-                pauses.total(now).saturating_sub(*before)
+                lock(&pauses.0).total(now).saturating_sub(*before)
             });
         passed.saturating_sub(paused)
     }
 }
 
-/// Waits of a call.
 #[derive(Default)]
 pub(super) struct Waits {
-    /// Number of running waits, its own and those of calls within it.
-    n_open: u32,
-    since: Option<Instant>,
-    /// Time that waiting took so far.
-    total: Duration,
+    /// Running waits, its own and those of calls within it, and the time that they took.
+    all: Stopwatch,
     /// The wait of the call itself, if it waits.
     own: Option<OwnWait>,
     own_total: Duration,
 }
 
 impl CallClock {
-    fn lock(&self) -> MutexGuard<'_, Waits> {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn begin(&self, now: Instant, wait: Wait, pauses: Option<&Arc<Pauses>>) {
-        let mut waits = self.lock();
-        waits.n_open += 1;
-        waits.since.get_or_insert(now);
+        let mut waits = lock(&self.waits);
+        waits.all.begin(now);
         if wait == Wait::Turn {
             waits.own = Some(OwnWait {
                 since: now,
-                pauses: pauses.map(|pauses| (pauses.clone(), pauses.total(now))),
+                pauses: pauses.map(|pauses| (pauses.clone(), lock(&pauses.0).total(now))),
             });
         }
         drop(waits);
         if let Some(held) = self.held.get().filter(|_| wait == Wait::Person) {
-            held.begin(now);
+            lock(&held.0).begin(now);
         }
         if let Some(outer) = &self.outer {
             outer.begin(now, wait.of_outer(), None);
@@ -95,13 +85,8 @@ impl CallClock {
     }
 
     pub(super) fn end(&self, now: Instant, wait: Wait) {
-        let mut waits = self.lock();
-        waits.n_open = waits.n_open.saturating_sub(1);
-        if waits.n_open == 0
-            && let Some(since) = waits.since.take()
-        {
-            waits.total += now.saturating_duration_since(since);
-        }
+        let mut waits = lock(&self.waits);
+        waits.all.end(now);
         if wait == Wait::Turn
             && let Some(own) = waits.own.take()
         {
@@ -109,7 +94,7 @@ impl CallClock {
         }
         drop(waits);
         if let Some(held) = self.held.get().filter(|_| wait == Wait::Person) {
-            held.end(now);
+            lock(&held.0).end(now);
         }
         if let Some(outer) = &self.outer {
             outer.end(now, wait.of_outer());
@@ -118,17 +103,14 @@ impl CallClock {
 
     /// Returns the time of the call itself so far, and the time it waited for its turn.
     pub(super) fn read(&self, now: Instant) -> (Duration, Duration) {
-        let waits = self.lock();
-        let open = waits
-            .since
-            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        let waits = lock(&self.waits);
         let own = waits
             .own
             .as_ref()
             .map_or(Duration::ZERO, |own| own.counted(now));
         let passed = now.saturating_duration_since(self.started);
         (
-            passed.saturating_sub(waits.total + open),
+            passed.saturating_sub(waits.all.total(now)),
             waits.own_total + own,
         )
     }

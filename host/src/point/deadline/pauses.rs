@@ -1,46 +1,40 @@
 //! Time in which the holder of something waited for a person.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Time in which whoever holds something that others wait for waited for a person.
 #[derive(Debug, Default)]
-pub(crate) struct Pauses(Mutex<Paused>);
+pub(crate) struct Pauses(pub(super) Mutex<Stopwatch>);
 
+/// Time in which at least one wait was open.
 #[derive(Debug, Default)]
-pub(super) struct Paused {
+pub(super) struct Stopwatch {
     pub(super) n_open: u32,
     since: Option<Instant>,
     total: Duration,
 }
 
-impl Pauses {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Paused> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Stopwatch {
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.n_open += 1;
+        self.since.get_or_insert(now);
     }
 
-    pub(super) fn begin(&self, now: Instant) {
-        let mut paused = self.lock();
-        paused.n_open += 1;
-        paused.since.get_or_insert(now);
-    }
-
-    pub(super) fn end(&self, now: Instant) {
-        let mut paused = self.lock();
-        paused.n_open = paused.n_open.saturating_sub(1);
-        if paused.n_open == 0
-            && let Some(since) = paused.since.take()
+    pub(super) fn end(&mut self, now: Instant) {
+        self.n_open = self.n_open.saturating_sub(1);
+        if self.n_open == 0
+            && let Some(since) = self.since.take()
         {
-            paused.total += now.saturating_duration_since(since);
+            self.total += now.saturating_duration_since(since);
         }
     }
 
-    /// Returns the time of all pauses so far.
+    /// Returns the time of all waits so far.
     pub(super) fn total(&self, now: Instant) -> Duration {
-        let paused = self.lock();
-        let open = paused
+        let open = self
             .since
             .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        paused.total + open
+        self.total + open
     }
 }

@@ -3,6 +3,7 @@
 use std::pin::pin;
 
 use super::*;
+use crate::lock::lock;
 
 const SHORT: Duration = Duration::from_millis(50);
 
@@ -95,7 +96,7 @@ fn while_a_person_thinks_about_a_question_of_the_holder_no_wait_counts() {
 #[tokio::test]
 async fn who_holds_something_and_asks_a_person_tells_those_who_wait() {
     let pauses = Arc::<Pauses>::default();
-    let is_open = || pauses.lock().n_open == 1;
+    let is_open = || lock(&pauses.0).n_open == 1;
     let call = pin!(async {
         holding(&pauses);
         assert!(!is_open());

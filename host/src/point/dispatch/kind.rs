@@ -36,13 +36,4 @@ impl PointKind {
     }
 }
 
-impl std::fmt::Display for PointKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Gate => "gate",
-            Self::Mutate => "mutate",
-            Self::Collect => "collect",
-            Self::Observe => "observe",
-        })
-    }
-}
+display_as_in_json!(PointKind);

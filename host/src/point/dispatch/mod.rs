@@ -291,10 +291,4 @@ async fn call<P: Point>(
     (started.elapsed(), result)
 }
 
-impl std::fmt::Debug for Dispatcher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dispatcher")
-            .field("registry", &self.registry())
-            .finish_non_exhaustive()
-    }
-}
+debug_some!(Dispatcher, self, registry = self.registry());

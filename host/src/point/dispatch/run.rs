@@ -52,7 +52,6 @@ pub(super) struct Run<'a, P: Point> {
 }
 
 impl<P: Point> Run<'_, P> {
-    /// Whether a hook has refused.
     pub(super) fn is_refused(&self) -> bool {
         matches!(self.out.verdict, HookVerdict::Block(_))
     }

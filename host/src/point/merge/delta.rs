@@ -21,7 +21,7 @@ impl Merge<p::TextDelta> for o::DeltaOutcome {
         }
         let merged = merged.text("the new text", &mut payload.text, self.text)?;
         let own = payload.text.len().saturating_sub(self.keep as usize);
-        let from = floor(&payload.text, kept_from.min(own));
+        let from = payload.text.floor_char_boundary(kept_from.min(own));
         payload.keep = payload.text.len() - from;
         Ok(merged)
     }
@@ -42,14 +42,6 @@ fn moved(from: usize, old: &str, new: &str) -> usize {
     } else {
         n_before
     }
-}
-
-/// The last place at or before `at` that is between characters.
-fn floor(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -232,11 +232,7 @@ async fn stream(
         let id = call.id.clone();
         let id = id.unwrap_or_else(|| format!("call_{}", conversation.n_calls() + n + 1));
         let slot = assembler.begin_call(&id, &call.name, &mut |event| on(event));
-        let arguments = match &call.arguments {
-            Value::String(written) => written.clone(),
-            arguments => arguments.to_string(),
-        };
-        assembler.arguments(slot, &arguments);
+        assembler.arguments(slot, &crate::json::plain(&call.arguments));
         pause(0, cancel).await?;
     }
     Ok(assembler)

@@ -146,7 +146,6 @@ impl Reply {
         self
     }
 
-    /// Returns the problem of a reply, if it has one.
     fn complaint(&self) -> Option<&'static str> {
         let answers = self.text.is_some() || self.thinking.is_some() || !self.tool_calls.is_empty();
         match (&self.error, answers) {
@@ -240,6 +239,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::text::rows;
 
     #[test]
     fn toml_and_json_say_the_same() {
@@ -279,36 +279,18 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_their_line() {
         let fields = "expected one of `when`, `times`, `thinking`, `text`, `tool_calls`, `error`, `finish`, `delay_ms`, `word_ms`, `usage`";
-        let a = "[[reply]]\ntext = \"a\"\n";
-        for (toml, expected) in [
-            (
-                &*format!("{a}txt = 1"),
-                &*format!("3: unknown field `txt`, {fields}"),
-            ),
-            (
-                &format!("{a}[reply.when]\nuntil = 1"),
-                "4: unknown field `until`, expected one of `contains`, `after_tool`, `step`",
-            ),
-            (
-                "[[replies]]",
-                "1: unknown field `replies`, expected `reply`",
-            ),
-            (
-                &format!("{a}\n[[reply]]\ntimes = 2"),
-                "4: reply 2: a reply needs `text`, `thinking`, `tool_calls` or `error`",
-            ),
-            (
-                &format!("{a}error = {{ status = 500, message = \"b\" }}"),
-                "1: reply 1: a reply with `error` cannot answer as well",
-            ),
-            (
-                &format!("{a}when = {{}}"),
-                "1: reply 1: `when` needs `contains`, `after_tool` or `step`",
-            ),
-            ("[[reply\n", "1: "),
-        ] {
-            let error = Script::from_toml("s", toml).unwrap_err().to_string();
-            let expected = format!("script s, line {expected}");
+        let table = r#"
+[[reply]]⏎text = "a"⏎txt = 1 => 3: unknown field `txt`, FIELDS
+[[reply]]⏎text = "a"⏎[reply.when]⏎until = 1 => 4: unknown field `until`, expected one of `contains`, `after_tool`, `step`
+[[replies]] => 1: unknown field `replies`, expected `reply`
+[[reply]]⏎text = "a"⏎⏎[[reply]]⏎times = 2 => 4: reply 2: a reply needs `text`, `thinking`, `tool_calls` or `error`
+[[reply]]⏎text = "a"⏎error = { status = 500, message = "b" } => 1: reply 1: a reply with `error` cannot answer as well
+[[reply]]⏎text = "a"⏎when = {} => 1: reply 1: `when` needs `contains`, `after_tool` or `step`
+[[reply⏎ => 1:
+"#;
+        for [toml, expected] in rows(table) {
+            let error = Script::from_toml("s", &toml).unwrap_err().to_string();
+            let expected = format!("script s, line {}", expected.replace("FIELDS", fields));
             assert!(error.starts_with(&expected), "{error}");
         }
         let error = Script::from_json("s", "{\"reply\": [\n{\"txt\": 1}]}").unwrap_err();

@@ -60,7 +60,6 @@ impl Matcher {
     }
 }
 
-/// A hook of Claude Code.
 #[derive(Clone, Debug)]
 pub(super) struct ClaudeHook {
     pub(super) event: ClaudeEvent,

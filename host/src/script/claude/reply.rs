@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::super::once::line;
+use crate::json;
 use crate::point::failure::Failure;
 
 /// Value that a field may hold besides nothing.
 enum Expected {
     /// One of these texts.
     OneOf(&'static [&'static str]),
-    /// Any text.
     Text,
     True,
     Object,
@@ -129,9 +129,7 @@ fn check_fields(object: &Value, fields: &[(&str, Expected)]) -> Result<(), Failu
             Expected::Object => (value.is_object(), "an object".to_owned()),
         };
         if !fits && !value.is_null() {
-            let value = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
+            let value = json::plain(value);
             return Err(Failure::Malformed(format!(
                 "`{name}` is `{}`; it must be {known}",
                 line(&value)
@@ -152,6 +150,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::text::rows;
+
+    fn value(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
 
     #[test]
     fn what_is_not_known_is_refused_and_what_is_absent_is_not() {
@@ -165,50 +168,35 @@ mod tests {
         }
         let judged = json!({"hookSpecificOutput": {"permissionDecision": 5}});
         assert_eq!(check(&judged, true), Ok(()), "judged by itself");
-        for (said, why) in [
-            (json!({"continue": "false"}), "`continue` is `false`"),
-            (json!({"continue": 0}), "`continue` is `0`"),
-            (json!({"decision": "deny"}), "must be approve or block"),
-            (json!({"decision": "Block"}), "`decision` is `Block`"),
-            (
-                json!({"decision": ["block"]}),
-                "`decision` is `[\"block\"]`",
-            ),
-            (json!({"hookSpecificOutput": "deny"}), "must be an object"),
-            (json!({"systemMessage": 5}), "must be a text"),
-            (json!({"permissionDecision": "deny"}), "belongs into it"),
-            (
-                json!({"hookSpecificOutput": {"decision": "block"}}),
-                "`decision` stands in `hookSpecificOutput`",
-            ),
-            (
-                json!({"hookSpecificOutput": {"continue": false}}),
-                "`continue` stands in `hookSpecificOutput`",
-            ),
-            (
-                json!({"hookSpecificOutput": {"permissionDecision": "deny"}}),
-                "is for `PreToolUse`",
-            ),
-            (
-                json!({"hookSpecificOutput": {"additionalContext": [1]}}),
-                "`additionalContext` is `[1]`",
-            ),
-        ] {
-            let failure = check(&said, false).unwrap_err().to_string();
-            assert!(failure.contains(why), "{said}: {failure}");
+        let refused = r#"
+            {"continue": "false"} => `continue` is `false`
+            {"continue": 0} => `continue` is `0`
+            {"decision": "deny"} => must be approve or block
+            {"decision": "Block"} => `decision` is `Block`
+            {"decision": ["block"]} => `decision` is `["block"]`
+            {"hookSpecificOutput": "deny"} => must be an object
+            {"systemMessage": 5} => must be a text
+            {"permissionDecision": "deny"} => belongs into it
+            {"hookSpecificOutput": {"decision": "block"}} => `decision` stands in `hookSpecificOutput`
+            {"hookSpecificOutput": {"continue": false}} => `continue` stands in `hookSpecificOutput`
+            {"hookSpecificOutput": {"permissionDecision": "deny"}} => is for `PreToolUse`
+            {"hookSpecificOutput": {"additionalContext": [1]}} => `additionalContext` is `[1]`
+        "#;
+        for [said, why] in rows(refused) {
+            let failure = check(&value(&said), false).unwrap_err().to_string();
+            assert!(failure.contains(&why), "{said}: {failure}");
         }
-        for (specific, fits) in [
-            (json!(null), true),
-            (
-                json!({"permissionDecision": "allow", "updatedInput": {}}),
-                true,
-            ),
-            (json!({"permissionDecision": ["deny"]}), false),
-            (json!({"permissionDecision": "Deny"}), false),
-            (json!({"permissionDecision": ""}), false),
-            (json!({"updatedInput": "x"}), false),
-        ] {
-            assert_eq!(check_verdict(&specific).is_ok(), fits, "{specific}");
+        let verdicts = r#"
+            null => fits
+            {"permissionDecision": "allow", "updatedInput": {}} => fits
+            {"permissionDecision": ["deny"]} => does not
+            {"permissionDecision": "Deny"} => does not
+            {"permissionDecision": ""} => does not
+            {"updatedInput": "x"} => does not
+        "#;
+        for [said, fits] in rows(verdicts) {
+            let is_fit = check_verdict(&value(&said)).is_ok();
+            assert_eq!(is_fit, fits == "fits", "{said}");
         }
     }
 

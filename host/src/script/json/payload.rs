@@ -292,6 +292,23 @@ records! {
         /// Reason for the end; empty when it became active.
         reason: String,
     }
+    /// A provider's answer after its stream has ended.
+    p::WireResponse as WireResponse {
+        /// Name of the provider.
+        provider: String,
+        /// HTTP status; 0 for a provider that is not reached over HTTP.
+        status: u16,
+        /// Milliseconds from sending the request to the end of the stream.
+        latency_ms: u64,
+        /// Tokens used.
+        usage: Usage,
+        /// Cost in US dollars; null when no price is known.
+        cost_usd: Option<f64>,
+        /// Name of the model that answered.
+        model: String,
+        /// The answer as it came over the wire.
+        body: String,
+    }
     /// Report of a failure.
     p::FailureReport as Failure {
         /// Place: a point, a tool, `provider` or `session`.
@@ -344,41 +361,6 @@ impl ShowJson for p::WireRequest {
         WireRequest {
             provider: self.provider.clone(),
             body: parsed(&self.body),
-        }
-    }
-}
-
-/// A provider's answer after its stream has ended.
-#[derive(Serialize, JsonSchema)]
-pub(in super::super) struct WireResponse {
-    /// Name of the provider.
-    provider: String,
-    /// HTTP status; 0 for a provider that is not reached over HTTP.
-    status: u16,
-    /// Milliseconds from sending the request to the end of the stream.
-    latency_ms: u64,
-    /// Tokens used.
-    usage: Usage,
-    /// Cost in US dollars; null when no price is known.
-    cost_usd: Option<f64>,
-    /// Name of the model that answered.
-    model: String,
-    /// The answer as it came over the wire.
-    body: String,
-}
-
-impl ShowJson for p::WireResponse {
-    type Shown = WireResponse;
-
-    fn show(&self) -> WireResponse {
-        WireResponse {
-            provider: self.provider.clone(),
-            status: self.status,
-            latency_ms: self.latency_ms,
-            usage: self.usage,
-            cost_usd: self.cost_usd,
-            model: self.model.clone(),
-            body: self.body.clone(),
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Placeholders and the wrapper.
 
-use serde_json::json;
-
 use super::super::model::Source;
 use super::super::parse_text;
 use super::*;
+use crate::text::rows;
 
 fn skill(front: &str, body: &str) -> Skill {
     parse_text("dir", &format!("---\ndescription: d\n{front}---\n{body}")).unwrap()
@@ -17,70 +16,35 @@ fn expanded(front: &str, body: &str, given: Value) -> String {
 
 #[test]
 fn placeholders_are_resolved_once() {
-    let names = "arguments: [issue, path]\n";
-    let hint = "argument-hint: '[x]'\n";
-    let schema = "arguments: {schema: {properties: {n: {type: integer}, s: {type: string}}}}\n";
-    let table = [
-        // Prices, scripts and positions of a skill that takes no arguments stay, whatever the model passes.
+    let fronts = [
+        ("none", ""),
+        ("names", "arguments: [issue, path]\n"),
+        ("hint", "argument-hint: '[x]'\n"),
         (
-            "",
-            "It costs $5; awk '{print $1}'; \\$1",
-            json!("a b"),
-            "It costs $5; awk '{print $1}'; \\$1\n\nARGUMENTS: a b\n",
-        ),
-        ("", "It costs $5.", json!(null), "It costs $5."),
-        (
-            hint,
-            "first $0, second $1, third $2, \\$1",
-            json!("a 'b c'"),
-            "first a, second b c, third $2, $1",
-        ),
-        (
-            "",
-            "all: $ARGUMENTS, one: $ARGUMENTS[1]",
-            json!("a b"),
-            "all: a b, one: b",
-        ),
-        // Values are never looked at again.
-        (
-            "",
-            "$ARGUMENTS",
-            json!("$0 {baseDir} $ARGUMENTS"),
-            "$0 {baseDir} $ARGUMENTS",
-        ),
-        (
-            names,
-            "$issue in $path and $pathological; $other",
-            json!({"issue": "$path", "path": "x"}),
-            "$path in x and $pathological; $other",
-        ),
-        (names, "$issue,$path.", json!("7"), "7,."),
-        (
-            schema,
-            "$n times $s",
-            json!({"n": 3, "s": "a b"}),
-            "3 times a b",
-        ),
-        (hint, "none", json!("x"), "none\n\nARGUMENTS: x\n"),
-        (
-            hint,
-            "It costs $5.",
-            json!("main.rs"),
-            "It costs $5.\n\nARGUMENTS: main.rs\n",
-        ),
-        (
-            "",
-            "{baseDir}/run ${CLAUDE_SKILL_DIR} ${CLAUDE_PLUGIN_ROOT} {base} $",
-            json!(null),
-            "dir/run dir ${CLAUDE_PLUGIN_ROOT} {base} $",
+            "schema",
+            "arguments: {schema: {properties: {n: {type: integer}, s: {type: string}}}}\n",
         ),
     ];
-    for (front, body, given, expected) in table {
-        assert_eq!(
-            expanded(front, body, given.clone()),
-            expected,
-            "{body} with {given}"
-        );
+    // Prices, scripts and positions of a skill that takes no arguments stay, whatever the model passes. Values are never looked
+    // at again.
+    let table = r#"
+        none => It costs $5; awk '{print $1}'; \$1 => "a b" => It costs $5; awk '{print $1}'; \$1⏎⏎ARGUMENTS: a b⏎
+        none => It costs $5. => null => It costs $5.
+        hint => first $0, second $1, third $2, \$1 => "a 'b c'" => first a, second b c, third $2, $1
+        none => all: $ARGUMENTS, one: $ARGUMENTS[1] => "a b" => all: a b, one: b
+        none => $ARGUMENTS => "$0 {baseDir} $ARGUMENTS" => $0 {baseDir} $ARGUMENTS
+        names => $issue in $path and $pathological; $other => {"issue": "$path", "path": "x"} => $path in x and $pathological; $other
+        names => $issue,$path. => "7" => 7,.
+        schema => $n times $s => {"n": 3, "s": "a b"} => 3 times a b
+        hint => none => "x" => none⏎⏎ARGUMENTS: x⏎
+        hint => It costs $5. => "main.rs" => It costs $5.⏎⏎ARGUMENTS: main.rs⏎
+        none => {baseDir}/run ${CLAUDE_SKILL_DIR} ${CLAUDE_PLUGIN_ROOT} {base} $ => null => dir/run dir ${CLAUDE_PLUGIN_ROOT} {base} $
+    "#;
+    for [front, body, given, expected] in rows(table) {
+        let (_, front) = fronts.iter().find(|(name, _)| *name == front).unwrap();
+        let value = serde_json::from_str(&given).unwrap();
+        let text = expanded(front, &body, value);
+        assert_eq!(text, expected, "{body} with {given}");
     }
     let mut plugin = skill("", "${CLAUDE_PLUGIN_ROOT}/x");
     plugin.source = Source::Plugin("p".into());

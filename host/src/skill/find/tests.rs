@@ -120,21 +120,12 @@ fn the_catalogue_is_the_same_bytes_and_cuts_the_longest_first() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), "b/SKILL.md", "short <b>");
     write(root.path(), "a/SKILL.md", &"long ".repeat(300));
-    write(
-        root.path(),
-        "c/SKILL.md",
-        &format!("x\nwhen_to_use: {}", "y".repeat(2000)),
-    );
-    write(
-        root.path(),
-        "d/SKILL.md",
-        "for the user\ndisable-model-invocation: true",
-    );
-    write(
-        root.path(),
-        "e/SKILL.md",
-        "needs\nrequires: {bins: [nothing]}",
-    );
+    let long = format!("x\nwhen_to_use: {}", "y".repeat(2000));
+    write(root.path(), "c/SKILL.md", &long);
+    let by_user = "for the user\ndisable-model-invocation: true";
+    write(root.path(), "d/SKILL.md", by_user);
+    let needs = "needs\nrequires: {bins: [nothing]}";
+    write(root.path(), "e/SKILL.md", needs);
     write(root.path(), "f/SKILL.md", "rust\npaths: src/**");
     struct Nothing;
     impl Available for Nothing {
@@ -145,13 +136,8 @@ fn the_catalogue_is_the_same_bytes_and_cuts_the_longest_first() {
             false
         }
     }
-    let found = || {
-        discover(
-            &[Root::new(Source::User, root.path().to_owned())],
-            &[],
-            &Nothing,
-        )
-    };
+    let user = Root::new(Source::User, root.path().to_owned());
+    let found = || discover(std::slice::from_ref(&user), &[], &Nothing);
     let whole = found().catalogue(8_000);
     assert_eq!((whole.n_skills, whole.n_cut, whole.is_over), (3, 1, false));
     assert!(
@@ -252,11 +238,8 @@ fn a_named_path_means_the_bundle_that_it_is_or_lies_in() {
         own.join("."),
         own.join("assets/.."),
     ] {
-        let found = discover(
-            &[Root::new(Source::Local, path.clone())],
-            &[],
-            &AllAvailable,
-        );
+        let local = Root::new(Source::Local, path.clone());
+        let found = discover(&[local], &[], &AllAvailable);
         assert_eq!(ids(&found), ["own"], "{}", path.display());
         assert!(found.iter().all(|skill| !skill.is_flat));
     }
@@ -289,13 +272,8 @@ fn a_folder_of_more_than_two_thousand_is_looked_into_so_far_and_says_so() {
     for n in 0..2_000 {
         write(root.path(), &format!("s{n:04}/SKILL.md"), "d");
     }
-    let found = || {
-        discover(
-            &[Root::new(Source::User, root.path().to_owned())],
-            &[],
-            &AllAvailable,
-        )
-    };
+    let user = Root::new(Source::User, root.path().to_owned());
+    let found = || discover(std::slice::from_ref(&user), &[], &AllAvailable);
     let all = found();
     assert_eq!((all.iter().count(), all.unusable().len()), (2_000, 0));
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::model::{Source, Unusable};
 use super::{FILE, Found, Root};
 use crate::grant::held::HeldFolder;
+use crate::paths::{file_name, file_stem};
 
 /// Deepest folder in which a bundle is looked for.
 const MAX_DEPTH: usize = 5;
@@ -47,7 +48,6 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    /// Walks the whole root.
     pub(super) fn root(&mut self) {
         let path = &self.root.path;
         if let Some(held) = &self.root.held {
@@ -64,11 +64,7 @@ impl<'a, 'b> Walk<'a, 'b> {
 
     /// Takes a path that somebody named: a file, a bundle, or a folder of skills.
     fn local(&mut self, path: &Path, real: &Path) {
-        let name = |path: &Path| {
-            let name = path.file_name().unwrap_or_default();
-            name.to_string_lossy().into_owned()
-        };
-        if real.is_file() && !name(real).eq_ignore_ascii_case(FILE) {
+        if real.is_file() && !file_name(real).eq_ignore_ascii_case(FILE) {
             return self.flat(path.to_owned(), real.to_owned());
         }
         let (dir, real) = match (real.is_file(), real.parent()) {
@@ -78,7 +74,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         // Of `.` and `..` only the path without them tells a name.
         let (dir, folder) = match dir.file_name() {
             Some(own) => (dir, own.to_string_lossy().into_owned()),
-            None => (real, name(real)),
+            None => (real, file_name(real)),
         };
         if !self.bundle(&folder, dir, real) {
             self.folder(dir, real, 0);
@@ -86,11 +82,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 
     fn refuse(&mut self, path: &Path, text: String, hint: &str) {
-        let id = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let id = file_name(path);
         self.unusable.push(self.root.refuse(&id, path, text, hint));
     }
 
@@ -211,11 +203,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 
     fn flat(&mut self, file: PathBuf, real: PathBuf) {
-        let folder = file
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let folder = file_stem(&file);
         let parent = |file: &Path| file.parent().unwrap_or(&self.root.path).to_owned();
         self.found.push(Found {
             root: self.root,
@@ -239,11 +227,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             }
         }
         for dir in held.folders_in(path) {
-            let name = dir
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let name = file_name(&dir);
             if is_skipped(&name) {
                 continue;
             }

@@ -31,7 +31,6 @@ const INTERACTIONS: &[(&str, Interaction)] = &[
 
 const CONTEXTS: &[(&str, Context)] = &[("inline", Context::Inline), ("fork", Context::Fork)];
 
-/// Makes the skill of a document.
 pub(super) fn skill(
     file: &SkillFile<'_>,
     document: &Document,

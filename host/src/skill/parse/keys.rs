@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-/// Weight of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weight {
     /// A key that restricts or grants: one that is misspelt is a fault.

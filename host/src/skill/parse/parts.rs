@@ -8,7 +8,6 @@ use super::diagnose::Reader;
 use super::front::{self, Front};
 use crate::front_matter::{self, Document, Entry};
 
-/// Parts of a file.
 #[derive(Debug)]
 pub(in crate::skill) struct Parts<'a> {
     /// The front matter with the line that opens it, its values in quotes where these were missing; `None` where there is none.

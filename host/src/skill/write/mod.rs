@@ -170,7 +170,6 @@ pub fn difference(one: &Skill, other: &Skill) -> Option<&'static str> {
         .map(|(what, _)| what)
 }
 
-/// An entry with a text.
 fn text(key: &str, value: &str) -> Entry {
     entry(key, NodeKind::Scalar(value.to_owned(), false))
 }

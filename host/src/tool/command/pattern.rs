@@ -110,7 +110,6 @@ impl CommandPattern {
 /// Treatment of an unknown word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reading {
-    /// No text.
     Nothing,
     Words,
     Either,

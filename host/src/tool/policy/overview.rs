@@ -49,8 +49,6 @@ impl ToolPolicy {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::message::EffectClass;
 
@@ -64,30 +62,15 @@ mod tests {
             ]
         "#;
         let policy: ToolPolicy = toml::from_str(rules).unwrap();
-        let spec = |name: &str, effect| ToolSpec {
-            name: name.to_owned(),
-            description: String::new(),
-            parameters: json!({}),
-            effect_class: effect,
-            plugin: None,
-        };
-        let bash = policy.overview(&spec("bash", EffectClass::Execute));
-        assert_eq!(
-            (bash.decision, &*bash.by),
-            (Rule::Ask, "the default for effect execute")
-        );
+        let bash = policy.overview(&ToolSpec::bare("bash", EffectClass::Execute));
+        assert_eq!(bash.decision, Rule::Ask);
+        assert_eq!(bash.by, "the default for effect execute");
         assert_eq!(bash.narrower.len(), 1);
-        let write = policy.overview(&spec("write_file", EffectClass::Write));
-        assert_eq!(
-            (write.decision, &*write.by),
-            (Rule::Deny, "tool rule 2 (effect write)")
-        );
+        let write = policy.overview(&ToolSpec::bare("write_file", EffectClass::Write));
+        assert_eq!(write.decision, Rule::Deny);
+        assert_eq!(write.by, "tool rule 2 (effect write)");
         assert_eq!(write.narrower[0].decision, Rule::Allow);
-        assert!(
-            policy
-                .overview(&spec("read_file", EffectClass::Read))
-                .narrower
-                .is_empty()
-        );
+        let read = policy.overview(&ToolSpec::bare("read_file", EffectClass::Read));
+        assert!(read.narrower.is_empty());
     }
 }

@@ -17,11 +17,8 @@ fn spec(name: &str, effect_class: EffectClass) -> ToolSpec {
         None => (None, name),
     };
     ToolSpec {
-        name: name.to_owned(),
-        description: String::new(),
-        parameters: json!({}),
-        effect_class,
         plugin,
+        ..ToolSpec::bare(name, effect_class)
     }
 }
 
@@ -83,34 +80,29 @@ defaults = { external = "deny" }
 #[test]
 fn rules_and_defaults_decide_as_the_table_says() {
     let policy = policy(RULES, TERMINAL);
-    for (tool, class, verdict, rule) in [
-        ("git_log", Read, "allow", "tool rule 1 (`git_*`)"),
-        ("git_push", External, "deny", "tool rule 2 (`git_push`)"),
-        ("web:fetch", External, "allow", "tool rule 3 (`web:fetch`)"),
+    for (tool, class, expected) in [
+        ("git_log", Read, "allow by tool rule 1 (`git_*`)"),
+        ("git_push", External, "deny by tool rule 2 (`git_push`)"),
+        ("web:fetch", External, "allow by tool rule 3 (`web:fetch`)"),
         (
             "other:fetch",
             External,
-            "deny",
-            "the default for effect external",
+            "deny by the default for effect external",
         ),
-        ("fetch", External, "deny", "the default for effect external"),
-        ("shady:run", Execute, "deny", "tool rule 4 (`shady:*`)"),
-        ("bash", Execute, "allow", "tool rule 5 (effect execute)"),
+        ("fetch", External, "deny by the default for effect external"),
+        ("shady:run", Execute, "deny by tool rule 4 (`shady:*`)"),
+        ("bash", Execute, "allow by tool rule 5 (effect execute)"),
         (
             "secret_list",
             Read,
-            "ask",
-            "tool rule 6 (`secret_*`, effect read)",
+            "ask by tool rule 6 (`secret_*`, effect read)",
         ),
-        ("secret_set", Write, "ask", "the default for effect write"),
-        ("read_file", Read, "allow", "the default for effect read"),
+        ("secret_set", Write, "ask by the default for effect write"),
+        ("read_file", Read, "allow by the default for effect read"),
     ] {
         let decision = decide(&policy, tool, class, &Subject::Any);
-        assert_eq!(
-            (word(&decision.verdict), decision.rule.as_str()),
-            (verdict, rule),
-            "{tool}"
-        );
+        let decided = format!("{} by {}", word(&decision.verdict), decision.rule);
+        assert_eq!(decided, expected, "{tool}");
     }
 }
 
@@ -191,13 +183,8 @@ fn rules_that_say_nothing_or_are_misspelled_are_refused() {
     }
     let policy: ToolPolicy = toml::from_str(RULES).expect("a good policy");
     let again = toml::to_string(&policy).expect("it can be written");
-    assert_eq!(
-        toml::from_str::<ToolPolicy>(&again)
-            .expect("and read")
-            .rules
-            .len(),
-        6
-    );
+    let read: ToolPolicy = toml::from_str(&again).expect("and read");
+    assert_eq!(read.rules.len(), 6);
 }
 
 fn command(text: &str) -> Subject {
@@ -256,12 +243,8 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
         };
         for (mode, expected) in [(TERMINAL, at_terminal), (yes, with_yes)] {
             let decision = decide(&policy(COMMANDS, mode), "bash", Execute, &command(text));
-            assert_eq!(
-                word(&decision.verdict),
-                expected,
-                "{text}: {}",
-                decision.rule
-            );
+            let rule = &decision.rule;
+            assert_eq!(word(&decision.verdict), expected, "{text}: {rule}");
         }
     }
     // Another tool of that effect has no command, and a rule about commands says nothing of it.
@@ -300,6 +283,7 @@ rules = [
 "#;
     let file = |path: &str| Subject::File(WorkspacePath::Known(path.to_owned()));
     let tree = |path: &str| Subject::Tree(WorkspacePath::Known(path.to_owned()));
+    let unknown = Subject::File(WorkspacePath::Unknown);
     for (tool, class, subject, expected) in [
         ("write_file", Write, file("docs/a.md"), "allow"),
         ("write_file", Write, file("docs/in/a.md"), "allow"),
@@ -311,24 +295,15 @@ rules = [
         ("read_file", Read, file("secrets/in/a"), "deny"),
         ("read_file", Read, file("a/b/x.key"), "deny"),
         ("read_file", Read, file("README.md"), "allow"),
-        (
-            "read_file",
-            Read,
-            Subject::File(WorkspacePath::Unknown),
-            "ask",
-        ),
+        ("read_file", Read, unknown, "ask"),
         ("search", Read, tree("src"), "allow"),
         ("search", Read, tree("secrets/in"), "deny"),
         ("search", Read, tree(""), "ask"),
         ("list_files", Read, tree("docs"), "allow"),
     ] {
         let decision = decide(&policy(text, TERMINAL), tool, class, &subject);
-        assert_eq!(
-            word(&decision.verdict),
-            expected,
-            "{tool} {subject:?}: {}",
-            decision.rule
-        );
+        let (decided, rule) = (word(&decision.verdict), &decision.rule);
+        assert_eq!(decided, expected, "{tool} {subject:?}: {rule}");
     }
 }
 

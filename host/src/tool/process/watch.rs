@@ -156,7 +156,6 @@ fn free_bytes(folder: &Path) -> Option<u64> {
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Whether the files of this folder are in memory.
 #[cfg(target_os = "linux")]
 fn is_in_memory(folder: &Path) -> bool {
     /// `TMPFS_MAGIC`.

@@ -4,6 +4,7 @@ use serde_json::json;
 use tokio::sync::oneshot::{self, Receiver};
 
 use super::*;
+use crate::cli::render::bare;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::handle::{PersonQuestion, QuestionKind};
 use crate::tool::approval::Question;
@@ -16,39 +17,28 @@ fn room(columns: usize, rows: usize) -> Room {
     }
 }
 
+/// A question, open but not drawn, and the way of its answer.
+fn open(question: AskedQuestion) -> (OpenQuestion, Receiver<AskedAnswer>) {
+    let (answer, answered) = oneshot::channel();
+    (OpenQuestion::new(Asked { question, answer }), answered)
+}
+
 /// A question about a file of this many lines.
-fn call(n_lines: usize) -> (OpenQuestion, Receiver<ApprovalAnswer>) {
-    let spec = ToolSpec {
-        name: "write_file".to_owned(),
-        description: String::new(),
-        parameters: json!({}),
-        effect_class: EffectClass::Write,
-        plugin: None,
-    };
+fn call(n_lines: usize) -> (OpenQuestion, Receiver<AskedAnswer>) {
+    let spec = ToolSpec::bare("write_file", EffectClass::Write);
     let arguments = json!({ "path": "docs/a.txt", "content": "line\n".repeat(n_lines) });
     let subject = Subject::File(WorkspacePath::Known("docs/a.txt".to_owned()));
     let question = Question::new(&spec, &arguments, &subject, &[]);
-    let (answer, answered) = oneshot::channel();
-    let asked = Asked {
-        question: AskedQuestion::Call(question),
-        answer: AnswerSender::Call(answer),
-    };
-    (OpenQuestion::new(asked), answered)
+    open(AskedQuestion::Call(question))
 }
 
-fn person(kind: QuestionKind, text: &str) -> (OpenQuestion, Receiver<Option<PersonAnswer>>) {
-    let (answer, answered) = oneshot::channel();
-    let question = PersonQuestion {
+fn person(kind: QuestionKind, text: &str) -> (OpenQuestion, Receiver<AskedAnswer>) {
+    open(AskedQuestion::Person(PersonQuestion {
         plugin: "asker".to_owned(),
         text: text.to_owned(),
         kind,
         is_muted: false,
-    };
-    let asked = Asked {
-        question: AskedQuestion::Person(question),
-        answer: AnswerSender::Person(answer),
-    };
-    (OpenQuestion::new(asked), answered)
+    }))
 }
 
 /// Draws it until it can be answered.
@@ -60,11 +50,7 @@ fn opened(mut open: OpenQuestion) -> OpenQuestion {
 }
 
 fn shown(open: &OpenQuestion, room: Room) -> String {
-    let rows = open.rows(room).into_iter();
-    let rows: Vec<String> = rows
-        .map(|row| anstream::adapter::strip_str(&row).to_string())
-        .collect();
-    rows.join("\n")
+    bare(&open.rows(room).join("\n"))
 }
 
 #[test]
@@ -135,7 +121,7 @@ fn a_no_counts_on_any_screen_and_its_reason_is_there_first() {
     assert_eq!(why, "use docs/");
     assert_eq!(
         answered.try_recv().unwrap(),
-        ApprovalAnswer::No("use docs/".to_owned())
+        AskedAnswer::Call(ApprovalAnswer::No("use docs/".to_owned()))
     );
 }
 
@@ -152,7 +138,8 @@ fn v_answers_a_question_for_text_that_is_on_the_screen_whole() {
         Effect::Answered(_)
     ));
     let answer = answered.try_recv().unwrap();
-    assert_eq!(answer, Some(PersonAnswer::Text("v".to_owned())));
+    let v = PersonAnswer::Text("v".to_owned());
+    assert_eq!(answer, AskedAnswer::Person(Some(v)));
     let (open, mut answered) = person(text(), &"long ".repeat(200));
     let mut open = opened(open);
     // Not even that was read.

@@ -36,7 +36,6 @@ pub(in super::super) enum Detail {
 
 #[derive(Default)]
 struct Progress {
-    /// Level of its turn.
     level: usize,
     is_in_step: bool,
     /// Whether older messages are being replaced.

@@ -2,6 +2,7 @@
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::super::bare;
 use super::*;
 use crate::event::Events;
 use crate::event::tests::{turn_end, turn_start};
@@ -96,7 +97,7 @@ impl Turn {
     /// Returns what was shown since the last call, without colors and with runs of spaces collapsed.
     fn shown(&mut self) -> Vec<String> {
         let squeezed = self.shown.drain(..).map(|line| {
-            let line = anstream::adapter::strip_str(&line).to_string();
+            let line = bare(&line);
             let indent = line.len() - line.trim_start().len();
             let words: Vec<&str> = line.split_whitespace().collect();
             format!("{}{}", &line[..indent], words.join(" "))

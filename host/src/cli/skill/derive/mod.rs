@@ -5,7 +5,6 @@ mod place;
 mod source;
 mod summary;
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
@@ -14,6 +13,7 @@ use super::super::args::{ModelArgs, PluginArgs};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::question::{Line, Screen};
 use super::super::render::BOLD;
+use super::super::terminal::can_ask;
 use super::super::{command, render, setup};
 use crate::derive::{Bundle, Draft, Stamped, slug};
 use crate::plugin::protected::is_protected;
@@ -179,7 +179,7 @@ fn cached(draft: &Draft) -> anyhow::Result<PathBuf> {
 
 /// Asks at a terminal; elsewhere the answer is no.
 async fn may_replace(folder: &Path) -> bool {
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+    if !can_ask() {
         return false;
     }
     let question = Line::new("")

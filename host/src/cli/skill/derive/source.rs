@@ -15,6 +15,7 @@ use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::package::place::stage;
 use crate::package::source::{self as package, Fetched};
+use crate::paths::{file_name, file_stem};
 use crate::plugin::contract::stamp;
 use crate::plugin::load::{Loaded, PluginSet, Why};
 use crate::plugin::manifest::{FILE_NAME, Manifest};
@@ -79,11 +80,7 @@ fn kind(path: &Path) -> anyhow::Result<Kind> {
             "{shown} is not there: name a folder or file of a plugin, a component, a WIT package or a Rust crate"
         );
     }
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = file_name(path);
     if path.is_file() {
         let above = path.parent().filter(|above| !above.as_os_str().is_empty());
         let above = above.unwrap_or(Path::new(".")).to_owned();
@@ -159,12 +156,7 @@ async fn of_plugin(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
     let mut hash = SourceHash::new("plugin");
     hash.add("contents", fetched.contents.digest().as_bytes());
     for file in &cases {
-        let name = file
-            .path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = file_name(&file.path);
         hash.add(&name, &std::fs::read(&file.path)?);
     }
     let private = tempfile::tempdir().context("make a temporary folder")?;
@@ -241,11 +233,7 @@ fn of_component(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
     }
     let mut hash = SourceHash::new("component");
     hash.add("component", &bytes);
-    let name = path
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = file_stem(path);
     Ok((Job::component(name, &bytes), hash))
 }
 

@@ -56,7 +56,7 @@ pub(super) async fn summarize(
     let options = setup::load_options(&paths, &config, plugins, project, granted)?;
     let set = PluginSet::load(&options).await.context("load plugins")?;
     setup::check_plugins(plugins, &config, &set)?;
-    set.left_out.iter().for_each(render::plugins::warn_left_out);
+    render::plugins::warn_left_out(&set);
     set.check_required()?;
     set.check_relied()?;
     let name = provider.model.clone();
@@ -117,11 +117,7 @@ fn prompt(bundle: &Bundle) -> String {
     for (path, reference) in others {
         text.push_str(&format!("\n\n=== {path}\n\n{reference}"));
     }
-    let mut end = text.len().min(MAX_INPUT_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
+    text.truncate(text.floor_char_boundary(MAX_INPUT_BYTES));
     // A digest of the text, which the text cannot contain.
     let hash = blake3::hash(text.as_bytes()).to_hex();
     let mark = hash.get(..16).unwrap_or_default();

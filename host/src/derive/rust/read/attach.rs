@@ -10,7 +10,6 @@ use crate::derive::rust::impls::{Gives, Impl};
 /// Types that macros make, each by the module that it is in and the rest of its path.
 pub(super) type Made = BTreeMap<(usize, Vec<String>), TypeOutline>;
 
-/// Owner of one `impl`.
 enum Owner {
     Item(usize, usize),
     Made(usize, Vec<String>),

@@ -38,7 +38,6 @@ const MAX_MACRO_BYTES: usize = 8 << 10;
 #[derive(Default)]
 struct Module {
     parent: Option<usize>,
-    /// Path within the crate.
     path: String,
     docs: String,
     is_public: bool,
@@ -59,12 +58,10 @@ struct Module {
 /// A macro that is called where items stand.
 struct Call {
     name: String,
-    /// Words in its arguments.
     words: BTreeSet<String>,
     source: String,
 }
 
-/// A macro of the crate.
 struct Rules {
     docs: String,
     source: String,

@@ -39,7 +39,6 @@ pub(super) enum Found {
 }
 
 impl Use {
-    /// The names of one `use`.
     pub(super) fn all(item: &ItemUse, is_public: bool) -> Vec<Self> {
         let mut uses = Vec::new();
         let (docs, conditions) = (docs_of(&item.attrs), conditions(&item.attrs));
@@ -124,7 +123,6 @@ impl<'a> Names<'a> {
         self.follow(from, path, &mut Open::default())
     }
 
-    /// The public names of a module.
     pub(super) fn public(&self, module: usize) -> Vec<(String, Found, Vec<String>)> {
         let mut names = Vec::new();
         let mut open = vec![(module, Vec::new())];

@@ -6,7 +6,6 @@ use anyhow::{Context, ensure};
 use sha1_checked::Digest;
 use sha2::{Digest as _, Sha256};
 
-/// Kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Blob,
@@ -14,13 +13,11 @@ pub(super) enum Kind {
     Tree,
 }
 
-/// Entry of a tree.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TreeEntry {
     /// Type and permissions, in octal digits.
     pub(super) mode: String,
     pub(super) name: Vec<u8>,
-    /// Name of the object.
     pub(super) object: String,
 }
 

@@ -24,11 +24,9 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Largest answer to a question about one object, in bytes.
 const MAX_LINE_BYTES: usize = 512;
 
-/// Objects of a repository.
 #[derive(Debug)]
 pub(in super::super) struct Objects {
     shown: String,
-    /// The empty repository.
     empty: TempDir,
     objects: PathBuf,
     /// Object of each file.
@@ -73,7 +71,6 @@ impl Objects {
         Some(String::from_utf8_lossy(&found).trim().to_owned())
     }
 
-    /// Reads files of the commit.
     pub(in super::super) async fn read(
         &self,
         wanted: &[Vec<String>],
@@ -200,13 +197,9 @@ impl Objects {
                 DEADLINE.as_secs()
             );
         }
-        if finished.ending == Ending::Cancelled {
-            bail!(
-                "{} is too large: git told more than {} MiB",
-                self.shown,
-                capture_bytes >> 20
-            );
-        }
+        let (shown, n_mib) = (&self.shown, capture_bytes >> 20);
+        let too_much = format!("{shown} is too large: git told more than {n_mib} MiB");
+        ensure!(finished.ending != Ending::Cancelled, too_much);
         let why = finished.stderr.text();
         ensure!(
             finished.ending == Ending::Exited(0),
@@ -214,12 +207,6 @@ impl Objects {
             self.shown,
             why.lines().last().unwrap_or_default()
         );
-        finished.stdout.bytes().with_context(|| {
-            format!(
-                "{} is too large: git told more than {} MiB",
-                self.shown,
-                capture_bytes >> 20
-            )
-        })
+        finished.stdout.bytes().context(too_much)
     }
 }

@@ -14,7 +14,6 @@ const MAX_REFS_BYTES: u64 = 16 << 20;
 /// Longest chain of names that lead to a commit.
 const MAX_HOPS: usize = 5;
 
-/// Folder of objects.
 pub(super) const OBJECTS: &str = "objects";
 
 /// A repository: the folder of its own state, and that of its objects and branches.
