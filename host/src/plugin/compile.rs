@@ -57,6 +57,10 @@ impl Default for Compiler {
 pub(super) struct Compiled {
     pub(super) code: Vec<u8>,
     /// Reason why the kernel did not keep the process from other files, when it did not.
+    #[cfg_attr(
+        not(feature = "cli"),
+        expect(dead_code, reason = "`rind doctor` says it")
+    )]
     pub(super) unconfined: Option<String>,
 }
 

@@ -9,7 +9,7 @@ mod open;
 
 use super::model::{Diagnostic, Severity, Skill, Unusable};
 use super::parse::{FORMAT, Parts, SkillFile};
-use crate::front_matter::{Document, Entry, FENCE, Node, NodeKind};
+use crate::front_matter::{Document, Entry, Node, NodeKind};
 pub use open::Lost;
 
 /// Reason why a skill is not written in another format.
@@ -47,7 +47,8 @@ pub(crate) fn front_matter(values: &serde_json::Value) -> String {
         NodeKind::Scalar(..) | NodeKind::List(_) => Vec::new(),
     };
     let keys = emit::document(&Document { entries });
-    format!("{FENCE}\n{keys}{FENCE}\n")
+    let fence = crate::front_matter::FENCE;
+    format!("{fence}\n{keys}{fence}\n")
 }
 
 /// Writes a skill as `corteza.skill/v1`, with the keys of `SKILL.json` in its front matter. Keys of other programs stay: they mean
