@@ -137,6 +137,13 @@ pub struct Egress {
     budget: budget::Budget,
 }
 
+impl Egress {
+    /// Counts the requests of the session from the beginning again.
+    pub(crate) fn renew_requests(&self) {
+        self.budget.renew();
+    }
+}
+
 impl std::fmt::Debug for Egress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Egress")
