@@ -457,7 +457,7 @@ pub enum CommandResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoopResult {
-    /// Nothing is left to do.
+    /// The loop is done: nothing is left to do.
     Done,
     /// The loop is to run again.
     Again,

@@ -358,7 +358,7 @@ async fn calls_that_need_approval_are_refused_and_questions_have_their_default()
     .await;
     let mut session = setup.session();
     let said = reason(&mut session, "heart").await;
-    assert!(said.starts_with("Denied"), "{said}");
+    assert!(said.starts_with("Error::Denied"), "{said}");
     assert!(!setup.host.workspace().join("beat-1.txt").exists());
     assert_eq!(reason(&mut session, "asker").await, "false");
 }
@@ -368,9 +368,19 @@ async fn the_runs_of_a_minute_share_the_subagents_of_one_turn() {
     let setup = Setup::new(&[("heart", "agents")]).await;
     let mut session = setup.session();
     let first = reason(&mut session, "heart").await;
-    assert!(first.starts_with("4 subagents, then Limit"), "{first}");
+    assert!(
+        first.starts_with("4 subagents, then Error::Limit"),
+        "{first}"
+    );
     let second = reason(&mut session, "heart").await;
-    assert!(second.starts_with("0 subagents, then Limit"), "{second}");
+    assert!(
+        second.starts_with("0 subagents, then Error::Limit"),
+        "{second}"
+    );
+    assert!(
+        second.contains("its 4 subagents of this minute"),
+        "{second}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -114,6 +114,26 @@ pub(crate) struct Spent {
     n_spawned: u32,
     /// Questions that models asked about what subagents hold.
     n_questions: u32,
+    /// Time in which they are counted, for messages: a turn, when it is empty.
+    within: &'static str,
+}
+
+impl Spent {
+    /// Begins to count in a time, such as `minute`.
+    pub(crate) fn within(time: &'static str) -> Self {
+        Self {
+            within: time,
+            ..Self::default()
+        }
+    }
+
+    fn spend(&mut self, plugin: &Arc<str>, host_call: HostCall) -> Result<(), HandleError> {
+        let within = match self.within {
+            "" => "turn",
+            time => time,
+        };
+        self.host_calls.spend(plugin, host_call, within)
+    }
 }
 
 impl TurnScope {
@@ -294,7 +314,7 @@ impl TurnScope {
     pub(super) fn spend(&self, plugin: &Arc<str>, host_call: HostCall) -> Result<(), HandleError> {
         match &self.family.parent {
             Some(parent) => parent.spend(plugin, host_call),
-            None => lock(&self.tally).spent.host_calls.spend(plugin, host_call),
+            None => lock(&self.tally).spent.spend(plugin, host_call),
         }
     }
 

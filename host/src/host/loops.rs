@@ -53,7 +53,7 @@ impl SharedLimits {
         let is_over = |since: Instant| now.duration_since(since) >= SHARED_LIMITS_PERIOD;
         if self.since.is_none_or(is_over) {
             self.since = Some(now);
-            self.spent = Spent::default();
+            self.spent = Spent::within("minute");
         }
         std::mem::take(&mut self.spent)
     }

@@ -114,7 +114,7 @@ impl Host {
         &self.0.plugins.left_out
     }
 
-    /// Names of the plugins that have a loop, which [`Loops`](crate::loops::Loops) runs.
+    /// Names of the plugins that have a loop.
     #[must_use]
     pub fn loops(&self) -> Vec<&str> {
         let plugins = self.0.plugins.plugins.iter();

@@ -1,4 +1,4 @@
-//! What the plugins of a session offer between turns: slash commands and loops, beside the counts of their limits.
+//! Slash commands and loops that the plugins of a session offer between turns, beside the counts of their limits.
 
 use std::sync::{Arc, Mutex};
 

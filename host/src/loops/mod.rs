@@ -64,13 +64,13 @@ pub struct LoopEnd {
 /// Reason for the end of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndReason {
-    /// It said that nothing is left to do.
+    /// The loop said that nothing is left to do.
     Done,
-    /// It was cancelled.
+    /// The loops were cancelled.
     Interrupted,
-    /// It cannot be run again, for this reason; a notice told those who watch.
+    /// The loop cannot be run again, for this reason; a notice told those who watch.
     Failed(String),
-    /// Its session could not be closed, or the host's own code failed; the reason in words.
+    /// The session could not be closed, or the host's own code failed; the reason in words.
     Broken(String),
 }
 

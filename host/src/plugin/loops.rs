@@ -21,7 +21,7 @@ pub const MAX_REASON_BYTES: usize = 200;
 /// Result of one run of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoopReply {
-    /// Nothing is left to do.
+    /// The loop is done: nothing is left to do.
     Done,
     /// The loop is to run again.
     Again {

@@ -617,9 +617,9 @@ declare module "rind:plugin/loop@0.1.1" {
   import type { Error } from "rind:plugin/types@0.1.1";
   /** Another run of the loop. */
   export interface NextRun {
-    /** Milliseconds to wait before it. The instance may be thrown away meanwhile. */
+    /** Milliseconds to wait before it, at least 100. The instance may be thrown away meanwhile. */
     afterMs: bigint;
-    /** Reason in a few words, for the operator. */
+    /** Reason in a few words, for the operator; it is cut at 200 bytes. */
     reason: string;
   }
   /** Action after a run of a loop. */
@@ -628,7 +628,10 @@ declare module "rind:plugin/loop@0.1.1" {
     | { tag: "done" }
     /** Run the loop again. */
     | { tag: "again", val: NextRun };
-  /** Runs once: until there is nothing to do at present. A run that ends with an error is made again, with growing pauses. */
+  /**
+   * Runs once: until there is nothing to do at present. A run that ends with an error is made again after a pause, which grows from
+   * 1 s to 5 min as long as runs fail.
+   */
   export function run(): LoopOutcome;
 }
 

@@ -49,8 +49,8 @@ fn loops_that_are_done_end_the_program_and_each_run_is_a_line() {
     model: scripted (the script [FOLDER]/script.toml was asked for)
     serving heart; Ctrl-C ends it
     heart session [SESSION] (new)
-    heart beat 1 · runs again in 100 ms
-    heart beat 2 · runs again in 100 ms
+    heart beat 1 · runs again in [T]
+    heart beat 2 · runs again in [T]
     heart done [T]
     ");
 }
