@@ -15,5 +15,7 @@ export function runLoop(run) {
 
 /** Asks for another run after this many milliseconds. */
 export function again(afterMs, reason) {
-  return { tag: "again", val: { afterMs: BigInt(Math.max(0, Math.round(afterMs))), reason } };
+  if (!(afterMs >= 0)) throw { tag: "invalid-input", val: `${afterMs} is no number of milliseconds` };
+  // The engine takes a number here, and traps at a bigint.
+  return { tag: "again", val: { afterMs: Math.min(Math.round(afterMs), Number.MAX_SAFE_INTEGER), reason } };
 }

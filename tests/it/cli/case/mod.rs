@@ -283,7 +283,7 @@ fn cases_of_a_loop_compare_its_outcome_and_count_as_its_coverage() {
         ),
         (
             "write",
-            "files = { \"beat-1.txt\" = \"beat\" }\naccesses = [\"external write_file done\"]",
+            "files = { \"beat-1.txt\" = \"beat\" }\naccesses = [\"external tool write_file done\"]",
         ),
         ("busy", "snapshot = true"),
     ]);
