@@ -414,8 +414,8 @@ async fn a_loop_that_leaves_too_much_is_not_run_again_and_says_so() {
     assert!(events.iter().any(is_told));
 }
 
-/// A guard that fails.
-struct Blind;
+/// A guard that fails after a while.
+struct Blind(Duration);
 
 impl Hook<at::SessionStart> for Blind {
     fn call<'a>(
@@ -423,24 +423,40 @@ impl Hook<at::SessionStart> for Blind {
         _: &'a Caller,
         _: &'a SessionInfo,
     ) -> BoxFuture<'a, Result<o::Observed, Failure>> {
-        Box::pin(async { Err(Failure::Error("it sees nothing".to_owned())) })
+        Box::pin(async {
+            tokio::time::sleep(self.0).await;
+            Err(Failure::Error("it sees nothing".to_owned()))
+        })
     }
+}
+
+/// A host with a loop and the guard, which must see everything.
+async fn guarded(how: &str, after: Duration, is_async: bool) -> Setup {
+    let guard = HookSpec {
+        on_failure: OnFailure::Block,
+        is_async,
+        ..HookSpec::of::<at::SessionStart>("guard")
+    };
+    let with = |host: HostBuilder| host.hook::<at::SessionStart>(guard, Arc::new(Blind(after)));
+    Setup::with(&[("heart", how)], with).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_loop_does_not_run_when_a_guard_that_must_see_everything_has_failed() {
-    let guard = HookSpec {
-        on_failure: OnFailure::Block,
-        ..HookSpec::of::<at::SessionStart>("guard")
-    };
-    let with = |host: HostBuilder| host.hook::<at::SessionStart>(guard, Arc::new(Blind));
-    let setup = Setup::with(&[("heart", "three")], with).await;
+    let setup = guarded("three", Duration::ZERO, false).await;
     let mut session = setup.session();
-    let why = run_once(&mut session, "heart")
-        .await
-        .unwrap_err()
-        .to_string();
+    let why = run_once(&mut session, "heart").await.unwrap_err();
+    let why = why.to_string();
     assert!(why.contains("stopped") && why.contains("guard"), "{why}");
     // It was not called.
     assert_eq!(reason(&mut session, "heart").await, "beat 1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_ends_when_such_a_guard_fails_meanwhile() {
+    let setup = guarded("spin", Duration::from_millis(300), true).await;
+    let mut session = setup.session();
+    let why = run_once(&mut session, "heart").await.unwrap_err();
+    let why = why.to_string();
+    assert!(why.contains("stopped: plugin guard"), "{why}");
 }
