@@ -239,9 +239,11 @@ impl Rind {
             }
         }
         let script = self.root().join("script.toml");
-        let is_run = args
-            .first()
-            .is_some_and(|first| first.as_ref() == "run" || first.as_ref() == "chat");
+        let is_run = args.first().is_some_and(|first| {
+            ["run", "chat", "serve"]
+                .iter()
+                .any(|own| first.as_ref() == *own)
+        });
         if is_run && script.is_file() && !args.iter().any(|arg| arg.as_ref() == "--help") {
             command.arg("--script").arg(script);
         }
@@ -530,6 +532,12 @@ impl Running<'_> {
         let id = self.child.as_ref().unwrap().id().to_string();
         let sent = Command::new("kill").args(["-s", name, &id]).status();
         assert!(sent.unwrap().success());
+    }
+
+    /// Waits for its end without reading what it writes. Returns the exit code.
+    pub fn wait(mut self) -> Option<i32> {
+        let mut child = self.child.take().unwrap();
+        child.wait().unwrap().code()
     }
 
     /// Waits for its end.

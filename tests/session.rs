@@ -193,7 +193,7 @@ impl Session {
             registry,
             tools,
             points,
-            commands: _,
+            ..
         } = plugins.open(&handle).unwrap();
         let dispatcher = Arc::new(Dispatcher::new(Arc::new(registry), memory.clone()));
         assert!(

@@ -99,6 +99,32 @@ pub enum Event {
         /// Milliseconds that it took.
         duration_ms: u64,
     },
+    /// A run of a plugin's loop ended.
+    LoopRun {
+        /// Name of the plugin.
+        plugin: String,
+        /// Result of the run.
+        outcome: LoopResult,
+        /// Milliseconds after which the loop wants to run again; absent for other outcomes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        after_ms: Option<u64>,
+        /// Reason for another run in the plugin's words, or for the failure; absent when it is done.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Milliseconds that it took.
+        duration_ms: u64,
+    },
+    /// A plugin's loop waits for its next run.
+    LoopWait {
+        /// Name of the plugin.
+        plugin: String,
+        /// Milliseconds until the next run, which may be more than the loop wants.
+        delay_ms: u64,
+        /// Runs that failed one after the other before; 0 when the last one succeeded.
+        failures: u32,
+        /// Reason of the last run, as `loop-run` has it.
+        reason: String,
+    },
     /// The input was judged.
     Assessed {
         /// Decision on how to handle the turn.
@@ -427,6 +453,18 @@ pub enum CommandResult {
     Failed,
 }
 
+/// Result of a run of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoopResult {
+    /// The loop is done: nothing is left to do.
+    Done,
+    /// The loop is to run again.
+    Again,
+    /// The run failed; the loop runs again after a pause that grows.
+    Failed,
+}
+
 impl Event {
     /// Returns the name: the `type` of its JSON.
     #[must_use]
@@ -436,6 +474,8 @@ impl Event {
             Self::PluginLeftOut { .. } => "plugin-left-out",
             Self::TurnStart { .. } => "turn-start",
             Self::Command { .. } => "command",
+            Self::LoopRun { .. } => "loop-run",
+            Self::LoopWait { .. } => "loop-wait",
             Self::Asked { .. } => "asked",
             Self::Status { .. } => "status",
             Self::Assessed { .. } => "assessed",

@@ -71,6 +71,9 @@ pub(crate) mod package;
 // The host, which puts the parts together.
 pub mod host;
 
+// Loops of plugins, which run side by side.
+pub mod loops;
+
 // Checks and tests of plugins for their authors.
 #[cfg(feature = "cases")]
 #[doc(hidden)]

@@ -38,6 +38,7 @@ mod regression;
 mod replace;
 mod sandbox;
 mod secret;
+mod serve;
 mod session;
 mod skill;
 mod skill_session;

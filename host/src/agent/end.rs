@@ -1,7 +1,6 @@
 //! The end of a turn, however it came: the session in order, everybody told, the outcome.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::emit::{blocked, chain};
 use super::input::held_back;
@@ -10,15 +9,11 @@ use super::{Error, TurnOutcome};
 use crate::event::Event;
 use crate::message::{Message, Role};
 use crate::point::catalog as at;
-use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, StopReason, TurnSummary};
 use crate::session::Body;
 
 /// Last line of the output of a turn whose model failed.
 pub(crate) const NO_ANSWER: &str = "[the model gave no answer: ";
-
-/// Time that subagents have to end cleanly once they were told to stop: a little longer than their tools have.
-const AGENT_GRACE: Duration = Duration::from_secs(7);
 
 /// Result that the model sees for a call that the user interrupted.
 const CANCELLED: &str = "[cancelled: the user interrupted the turn before this call had a result]";
@@ -66,7 +61,7 @@ impl Turn<'_> {
         if self.cancel.is_cancelled() {
             self.agent.stop_archival().await;
         }
-        self.end_agents().await;
+        self.scope.end_agents().await;
         scope.end_skills(&self.caller()).await;
         let mut outcome = TurnOutcome {
             turn: self.number,
@@ -145,15 +140,6 @@ impl Turn<'_> {
             self.emit_message(message).await;
         }
         self.inject(inject).await
-    }
-
-    /// Waits for subagents that were told to stop: their usage counts in this turn, and their sessions must be complete.
-    async fn end_agents(&self) {
-        let ended = futures_util::future::join_all(self.scope.take_leftover());
-        if tokio::time::timeout(AGENT_GRACE, ended).await.is_err() {
-            self.agent
-                .notice(Level::Warn, "a subagent did not stop and was abandoned");
-        }
     }
 
     /// Outputs the part of an answer that broke off, as far as hooks allow: it was paid for, and may be useful.

@@ -12,10 +12,10 @@
 mod archive;
 mod ask;
 mod assess;
+mod between;
 mod blobs;
 mod call;
 mod calls;
-mod command;
 mod compact;
 mod config;
 #[cfg(feature = "cases")]
@@ -42,9 +42,9 @@ mod turn;
 pub use archive::{
     ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check as check_archival,
 };
+pub(crate) use between::Ended;
 #[cfg(feature = "cases")]
 pub(crate) use call::NO_TOOL;
-pub(crate) use command::{CommandDone, stopped};
 pub use compact::CompactConfig;
 pub use config::AgentConfig;
 #[cfg(feature = "cases")]
@@ -54,6 +54,7 @@ pub(crate) use end::NO_ANSWER;
 pub use handle::SessionHandle;
 pub use reflect::ReflectConfig;
 pub(crate) use replace::{Replacement, Replacements};
+pub(crate) use scope::Spent;
 pub use sink::KeepInStore;
 pub use steering::{SteerHandle, Waiting};
 

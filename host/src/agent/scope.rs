@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -27,11 +28,14 @@ use crate::point::catalog as at;
 use crate::point::dispatch::{Dispatched, Dispatcher};
 use crate::point::handle::HandleError;
 use crate::point::merge::injected_message;
-use crate::point::outcome::Injection;
+use crate::point::outcome::{Injection, Level};
 use crate::price::Cost;
 use crate::session::{self, Body, Session};
 use crate::tool::approval::SessionApprovals;
 use crate::tool::registry::ToolRegistry;
+
+/// Time that subagents have to end cleanly once they were told to stop: a little longer than their tools have.
+const AGENT_GRACE: Duration = Duration::from_secs(7);
 
 /// The turns that run in a session, by the agent's name. Cheap to clone.
 #[derive(Clone, Default)]
@@ -98,11 +102,37 @@ struct Tally {
     n_requests: u32,
     /// Tools of the present step; `None` before the first.
     active: Option<Arc<[String]>>,
-    spent: HostCallCounts,
+    spent: Spent,
+}
+
+/// Uses that count against the limits of a turn.
+#[derive(Default)]
+pub(crate) struct Spent {
+    host_calls: HostCallCounts,
     /// Subagents that models ran.
     n_spawned: u32,
     /// Questions that models asked about what subagents hold.
     n_questions: u32,
+    /// Time in which they are counted, for messages: a turn, when it is empty.
+    within: &'static str,
+}
+
+impl Spent {
+    /// Begins to count in a time, such as `minute`.
+    pub(crate) fn within(time: &'static str) -> Self {
+        Self {
+            within: time,
+            ..Self::default()
+        }
+    }
+
+    fn spend(&mut self, plugin: &Arc<str>, host_call: HostCall) -> Result<(), HandleError> {
+        let within = match self.within {
+            "" => "turn",
+            time => time,
+        };
+        self.host_calls.spend(plugin, host_call, within)
+    }
 }
 
 impl TurnScope {
@@ -287,21 +317,31 @@ impl TurnScope {
 
     /// Counts a subagent that the model runs, in the turn of the main agent. Whether there was one left of `most`.
     pub(super) fn count_spawned(&self, most: u32) -> bool {
-        self.count(|tally| &mut tally.n_spawned, most)
+        self.count(|spent| &mut spent.n_spawned, most)
     }
 
     /// Counts a question of the model about what a subagent holds, in the turn of the main agent. Whether there was one left of
     /// `most`.
     pub(super) fn count_question(&self, most: u32) -> bool {
-        self.count(|tally| &mut tally.n_questions, most)
+        self.count(|spent| &mut spent.n_questions, most)
     }
 
-    fn count(&self, counter: fn(&mut Tally) -> &mut u32, most: u32) -> bool {
+    /// Sets what was used before: those who call a plugin often let several calls share one turn's limits.
+    pub(super) fn set_spent(&self, spent: Spent) {
+        lock(&self.tally).spent = spent;
+    }
+
+    /// Takes what was used.
+    pub(super) fn take_spent(&self) -> Spent {
+        std::mem::take(&mut lock(&self.tally).spent)
+    }
+
+    fn count(&self, counter: fn(&mut Spent) -> &mut u32, most: u32) -> bool {
         if let Some(parent) = &self.family.parent {
             return parent.count(counter, most);
         }
         let mut tally = lock(&self.tally);
-        let n = counter(&mut tally);
+        let n = counter(&mut tally.spent);
         *n = n.saturating_add(1);
         *n <= most
     }
@@ -311,8 +351,13 @@ impl TurnScope {
         lock(&self.leftover).push(agent);
     }
 
-    /// Subagents that were told to stop and may not have ended.
-    pub(super) fn take_leftover(&self) -> Vec<JoinHandle<()>> {
-        std::mem::take(&mut lock(&self.leftover))
+    /// Waits for subagents that were told to stop: their usage counts in this turn, and their sessions must be complete.
+    pub(super) async fn end_agents(&self) {
+        let leftover = std::mem::take(&mut *lock(&self.leftover));
+        let ended = futures_util::future::join_all(leftover);
+        if tokio::time::timeout(AGENT_GRACE, ended).await.is_err() {
+            let text = "a subagent did not stop and was abandoned";
+            self.spec.events.emit(Event::notice(Level::Warn, text));
+        }
     }
 }

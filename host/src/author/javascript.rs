@@ -118,7 +118,7 @@ fn names(
         return Err(BuildError::NoExports {
             plugin: work.plugin.name.clone(),
             path: work.plugin.dir.join(entry),
-            todo: "Export a constant with the name of a point, such as `export const preTool = hooks.preTool(…)`, `tools` or `commands`"
+            todo: "Export a constant with the name of a point, such as `export const preTool = hooks.preTool(…)`, `tools`, `commands` or `loop`"
                 .to_owned(),
         });
     }
@@ -127,7 +127,7 @@ fn names(
         .filter(|name| !world::exports().any(|point| camel_case(point) == **name))
     {
         let text = format!(
-            "warning: the export `{name}` is no point, and neither `tools` nor `commands`, so nothing calls it"
+            "warning: the export `{name}` is no point, and none of `tools`, `commands`, `implement` and `loop`, so nothing calls it"
         );
         (work.progress)(&text);
     }

@@ -30,6 +30,8 @@ pub enum NewKind {
     Tool,
     /// A slash command for the person.
     Command,
+    /// A loop, which runs while `rind serve` runs.
+    Loop,
     /// A part of the system prompt.
     Prompt,
 }
@@ -123,6 +125,7 @@ impl NewKind {
             Self::Hook => "hook",
             Self::Tool => "tool",
             Self::Command => "command",
+            Self::Loop => "loop",
             Self::Prompt => "prompt",
         }
     }
@@ -132,6 +135,7 @@ impl NewKind {
             Self::Hook => "Refuses tool calls that touch secret files.",
             Self::Tool => "Gives the model a tool that counts words.",
             Self::Command => "Gives the person a command that asks for a short explanation.",
+            Self::Loop => "Beats like a heart: counts its runs, and runs again after a pause.",
             Self::Prompt => "Adds a part to the system prompt.",
         }
     }
@@ -149,6 +153,11 @@ impl NewKind {
             Self::Command => {
                 "- Command `/explain <topic> [reader=child|expert]`: starts a turn that asks for an explanation."
             }
+            Self::Loop => {
+                "- Loop: counts its runs in `state`, writes each to the log (`RIND_LOG=plugin=info` shows it), and runs again after a \
+                 pause.\n\
+                 - Setting `seconds`: the pause. Default: 60."
+            }
             Self::Prompt => {
                 "- Hook `system-prompt` (collect): adds one part of the tier `stable`.\n\
                  - Setting `text`: text of the part. Default: a sentence that asks for short answers."
@@ -156,10 +165,18 @@ impl NewKind {
         }
     }
 
+    /// Command of the README that runs the plugin with all that it asks for.
+    fn run(self) -> &'static str {
+        match self {
+            Self::Loop => "rind serve --plugin . --grant {{name}}     # runs the loop until Ctrl-C",
+            _ => "rind run --plugin . --grant {{name}} \"hello\"",
+        }
+    }
+
     /// Side effects, as they stand in the manifest.
     fn side_effects(self) -> &'static str {
         match self {
-            Self::Hook | Self::Tool | Self::Command => "\"none\"",
+            Self::Hook | Self::Tool | Self::Command | Self::Loop => "\"none\"",
             Self::Prompt => "\"session\"",
         }
     }
@@ -213,8 +230,9 @@ fn fill(to: &Path, name: &str, language: NewLanguage, kind: NewKind) -> io::Resu
     let sections = embedded::template(&format!("{}.toml", kind.template()));
     let text = |template: &str| {
         let values = [
-            // It has values in it itself.
+            // These two have values in them themselves.
             ("sections", sections.trim_end()),
+            ("run", kind.run()),
             ("name", name),
             ("about", kind.about()),
             ("description", kind.description()),

@@ -41,7 +41,7 @@ pub(super) async fn component(
         return Err(BuildError::NoExports {
             plugin: work.plugin.name.clone(),
             path: dir.join(format!("{module}.py")),
-            todo: "Define a class with the name of a point, such as `class PreTool`, `Tools` or `Commands`"
+            todo: "Define a class with the name of a point, such as `class PreTool`, `Tools`, `Commands` or `Loop`"
                 .to_owned(),
         });
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::file::{Expect, HookExpect};
+use super::file::{AgainExpect, Expect, HookExpect};
 use super::seen::{HookSeen, Seen};
 
 /// Differences, each as lines for a person.
@@ -25,6 +25,16 @@ pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
     }
     if let Some(stop) = &expect.stop {
         equal("stop", stop, &seen.stop);
+    }
+    if let Some(done) = expect.done
+        && done != seen.done
+    {
+        equal("done", &done.to_string(), &run_of_loop(seen));
+    }
+    if let Some(again) = &expect.again
+        && !is_again(again, seen)
+    {
+        equal("again", &next_run(again), &run_of_loop(seen));
     }
     for (path, text) in &expect.files {
         let is = seen
@@ -111,6 +121,32 @@ fn beneath(place: &str, expected: &Value, is: Option<&Value>, found: &mut Vec<St
     if !is_same {
         let is = is.map_or("(nothing)".to_owned(), Value::to_string);
         found.push(format!("{place}\n  expected {expected}\n  was      {is}"));
+    }
+}
+
+/// Whether the loop wants the run that is expected.
+fn is_again(expect: &AgainExpect, seen: &Seen) -> bool {
+    seen.again.as_ref().is_some_and(|again| {
+        let text = expect.reason.as_deref().unwrap_or_default();
+        let is_at = |after_ms| after_ms == again.after_ms;
+        expect.after_ms.is_none_or(is_at) && again.reason.contains(text)
+    })
+}
+
+/// An expected run of a loop in words.
+fn next_run(expect: &AgainExpect) -> String {
+    let after = expect.after_ms.map(|ms| format!(" after {ms} ms"));
+    let reason = expect.reason.as_ref().map(|text| format!(": …{text}…"));
+    let parts = [after, reason].into_iter().flatten();
+    parts.fold("again".to_owned(), |all, part| all + &part)
+}
+
+/// The outcome of a loop's run in words.
+fn run_of_loop(seen: &Seen) -> String {
+    match &seen.again {
+        Some(again) => format!("again after {} ms: {}", again.after_ms, again.reason),
+        None if seen.done => "done".to_owned(),
+        None => format!("failed: {}", seen.output),
     }
 }
 

@@ -78,6 +78,9 @@ pub struct Given {
     /// A slash command of the plugin that the person calls, in place of a turn. What it makes as the input of a turn is
     /// `expect.prompt`, and no turn starts.
     pub command: Option<GivenCommand>,
+    /// Whether the plugin's loop runs once, in place of a turn.
+    #[serde(rename = "loop")]
+    pub runs_loop: bool,
     /// Answers of the model, in the format of scripts; they come after `tool`.
     pub reply: Vec<Reply>,
     /// Earlier messages of the session: `role`, `text`, `tool_calls`, `tool_results`.
@@ -157,8 +160,12 @@ fn ok() -> u16 {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expect {
-    /// Output of the turn, or the text that the command showed.
+    /// Output of the turn, the text that the command showed, or the reason why the command or the loop failed.
     pub output: Option<String>,
+    /// Next run that the loop wants.
+    pub again: Option<AgainExpect>,
+    /// Whether the loop has nothing left to do.
+    pub done: Option<bool>,
     /// Input of a turn that the command made.
     pub prompt: Option<String>,
     /// Questions that the plugin asked, in order, each with its answer, as `Commit on main? no`.
@@ -191,6 +198,16 @@ pub struct Expect {
     pub metrics: BTreeMap<String, f64>,
     /// Contents of files of the workspace after the turn.
     pub files: BTreeMap<String, String>,
+}
+
+/// Expected next run of a loop. What is absent is not compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgainExpect {
+    /// Milliseconds to wait before it.
+    pub after_ms: Option<u64>,
+    /// Text that the reason holds.
+    pub reason: Option<String>,
 }
 
 /// Expected outcome of a hook.
@@ -241,18 +258,37 @@ impl CaseFormat for Case {
                 event.point
             ));
         }
-        if given.command.is_some() {
+        let is_of_command = ("expect.prompt", expect.prompt.is_some());
+        let is_of_loop = [
+            ("expect.again", expect.again.is_some()),
+            ("expect.done", expect.done.is_some()),
+        ];
+        let named = |list: &[(&'static str, bool)]| {
+            list.iter()
+                .find(|(_, is_there)| *is_there)
+                .map(|(name, _)| *name)
+        };
+        let in_place_of_turn = match (&given.command, given.runs_loop) {
+            (Some(_), _) => Some(("given.command", &is_of_loop[..])),
+            (None, true) => Some(("given.loop", std::slice::from_ref(&is_of_command))),
+            (None, false) => None,
+        };
+        if let Some((what, of_others)) = in_place_of_turn {
             let others = [
                 ("given.input", given.input.is_some()),
                 ("given.tool", given.tool.is_some()),
                 ("given.event", !given.event.is_empty()),
+                ("given.loop", given.runs_loop && given.command.is_some()),
                 ("expect.stop", expect.stop.is_some()),
             ];
-            let other = others.iter().find(|(_, is_there)| *is_there);
-            return other.map(|(name, _)| format!("`{name}` is not for a case of `given.command`"));
+            let name = named(&others).or_else(|| named(of_others))?;
+            return Some(format!("`{name}` is not for a case of `{what}`"));
         }
         if expect.prompt.is_some() {
             return Some("`expect.prompt` is about the command of `given.command`".to_owned());
+        }
+        if let Some(name) = named(&is_of_loop) {
+            return Some(format!("`{name}` is about the loop of `given.loop`"));
         }
         let is_turn = given.event.is_empty();
         let of_turn = [
@@ -265,11 +301,6 @@ impl CaseFormat for Case {
             ("expect.payload", expect.payload.is_some()),
             ("expect.notes", expect.notes.is_some()),
         ];
-        let named = |list: &[(&'static str, bool)]| {
-            list.iter()
-                .find(|(_, is_there)| *is_there)
-                .map(|(name, _)| *name)
-        };
         if is_turn {
             let name = named(&of_event)?;
             Some(format!("`{name}` is about the hooks of `given.event`"))

@@ -17,17 +17,18 @@ use super::expect::differences;
 use super::file::{Case, Given};
 use super::log::Heard;
 use super::needed::Needed;
-use super::seen::{Seen, text_of};
+use super::seen::{AgainSeen, Seen, text_of};
 use super::setup::{host, keep_in_store, options, script, unused_replies_of};
 use super::workspace::Workspace;
 use crate::event::Stamped;
 use crate::grant::Trust;
-use crate::host::{self, CommandError, Session};
+use crate::host::{self, CommandError, LoopError, Session};
 use crate::plugin;
 use crate::plugin::commands::CommandReply;
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Found;
 use crate::plugin::load::{LoadOptions, PluginSet};
+use crate::plugin::loops::LoopReply;
 use crate::plugin::meter::Meter;
 use crate::point::payload::StopReason;
 use crate::provider::scripted::{Script, Scripted};
@@ -113,6 +114,9 @@ pub enum RunError {
     /// The command of the case cannot be called.
     #[error("given.command: {0}")]
     Command(#[from] CommandError),
+    /// The loop of the case cannot be run.
+    #[error("given.loop: {0}")]
+    Loop(#[from] LoopError),
     /// The turn failed.
     #[error(transparent)]
     Agent(#[from] crate::agent::Error),
@@ -310,7 +314,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// Runs a turn, or calls the hooks of the case in one.
+    /// Runs a turn, or in its place a command, the loop, or the hooks of the case.
     async fn turn(&mut self) -> Result<(Seen, Duration), RunError> {
         let mut seen = Seen::default();
         let took = if let Some(command) = &self.given.command {
@@ -329,6 +333,19 @@ impl<'a> Running<'a> {
                 Ok(CommandReply::Prompt(text)) => seen.prompt = text,
                 Ok(CommandReply::Nothing) => {}
                 Err(CommandError::Failed { why, .. }) => seen.output = why,
+                Err(error) => return Err(error.into()),
+            }
+            started.elapsed()
+        } else if self.given.runs_loop {
+            let started = Instant::now();
+            let never = CancellationToken::new();
+            match self.session.run_loop(self.name, &never).await {
+                Ok(LoopReply::Done) => seen.done = true,
+                Ok(LoopReply::Again { after, reason }) => {
+                    let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+                    seen.again = Some(AgainSeen { after_ms, reason });
+                }
+                Err(LoopError::Failed { why, .. }) => seen.output = why,
                 Err(error) => return Err(error.into()),
             }
             started.elapsed()

@@ -12,12 +12,18 @@ use crate::event::{Event, Stamped};
 /// Behaviour in one turn, without times and ids.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Seen {
-    /// Output of the turn.
+    /// Output of the turn or the command, or the reason why the command or the loop failed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
     /// Input of a turn that the command made.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prompt: String,
+    /// Next run that the loop wants.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub again: Option<AgainSeen>,
+    /// Whether the loop has nothing left to do.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub done: bool,
     /// Questions that the plugin asked, each with its answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
@@ -63,6 +69,15 @@ pub struct Seen {
     /// Results of calls of tools that do not exist.
     #[serde(skip)]
     pub unknown_tools: Vec<String>,
+}
+
+/// Another run of a loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AgainSeen {
+    /// Milliseconds to wait before it.
+    pub after_ms: u64,
+    /// Reason.
+    pub reason: String,
 }
 
 /// One call of a hook.
@@ -158,7 +173,12 @@ impl Seen {
             &mut self.log,
         ];
         let reasons = self.hooks.iter_mut().flat_map(|hook| &mut hook.reason);
-        let texts = lists.into_iter().flatten().chain([&mut self.output]);
+        let next = self.again.as_mut().map(|again| &mut again.reason);
+        let texts = lists
+            .into_iter()
+            .flatten()
+            .chain([&mut self.output])
+            .chain(next);
         for text in texts.chain(reasons) {
             *text = text.replace(&root, "~");
         }

@@ -56,7 +56,7 @@ pub struct Ran {
     pub log: Vec<String>,
     /// Whether its snapshot was written.
     pub is_accepted: bool,
-    /// Names of points, tools and commands that it reached.
+    /// Names of points, tools and commands that it reached, and `the loop`.
     pub reached: Vec<String>,
 }
 
@@ -123,7 +123,10 @@ pub(super) fn clear<C: CaseFormat>(
     (unused, failed)
 }
 
-/// Hooks, tools and commands of a plugin, each with the number of cases that called it.
+/// Name of a plugin's loop among those that cases reach; no tool can have it.
+const LOOP: &str = "the loop";
+
+/// Hooks, tools, commands and the loop of a plugin, each with the number of cases that called it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Hooks by point, those of other plugins included.
@@ -132,20 +135,22 @@ pub struct Coverage {
     pub tools: Vec<(String, usize)>,
     /// Slash commands, each with its slash.
     pub commands: Vec<(String, usize)>,
+    /// The loop, if it has one.
+    pub loops: Vec<(String, usize)>,
 }
 
 impl Coverage {
-    /// Names of hooks, tools and commands that no case called.
+    /// Names of hooks, tools, commands and the loop that no case called.
     pub fn never_called(&self) -> impl Iterator<Item = &str> {
         let all = self.hooks.iter().chain(&self.tools);
-        let all = all.chain(&self.commands);
+        let all = all.chain(&self.commands).chain(&self.loops);
         all.filter(|(_, n)| *n == 0).map(|(name, _)| name.as_str())
     }
 
-    /// Number of hooks, tools and commands.
+    /// Number of hooks, tools, commands and loops.
     #[must_use]
     pub fn n_all(&self) -> usize {
-        self.hooks.len() + self.tools.len() + self.commands.len()
+        self.hooks.len() + self.tools.len() + self.commands.len() + self.loops.len()
     }
 }
 
@@ -226,7 +231,14 @@ impl Suite {
                 let hooks = outcome.seen.hooks.into_iter().map(|hook| hook.point);
                 let command = case.given.command.iter();
                 let command = command.map(|command| format!("/{}", command.name));
-                ran.reached = hooks.chain(outcome.seen.tools).chain(command).collect();
+                let own_loop = case.given.runs_loop.then(|| LOOP.to_owned());
+                let called = outcome
+                    .seen
+                    .tools
+                    .into_iter()
+                    .chain(command)
+                    .chain(own_loop);
+                ran.reached = hooks.chain(called).collect();
                 ran.log = outcome.seen.log;
                 ran.cost = outcome.cost;
             }
@@ -275,6 +287,11 @@ impl Suite {
                 .iter()
                 .map(|command| counted(&format!("/{}", command.name)))
                 .collect(),
+            loops: plugin
+                .has_loop()
+                .then(|| counted(&LOOP.to_owned()))
+                .into_iter()
+                .collect(),
         }))
     }
 }
@@ -298,6 +315,14 @@ fn oversights(case: &Case, outcome: &CaseOutcome) -> Vec<String> {
     }
     if expect.stop.is_none() && seen.stop == FAILED {
         found.push(failed_turn(1, &seen.stop, &seen.output));
+    }
+    let has_outcome = seen.again.is_some() || seen.done;
+    let is_compared = expect.output.is_some() || expect.again.is_some() || expect.done.is_some();
+    if case.given.runs_loop && !has_outcome && !is_compared {
+        found.push(format!(
+            "the loop failed, and `output` does not say so: {}",
+            seen.output
+        ));
     }
     found
 }

@@ -64,7 +64,7 @@ pub(super) fn read(found: &mut Found<'_>, manifest: &Manifest) -> Option<Surface
         Some(_) => {}
     }
     if surface.own_exports().next().is_none() {
-        let message = "it exports nothing of the contract, so nothing ever calls it: export a hook, `tools` or `commands`";
+        let message = "it exports nothing of the contract, so nothing ever calls it: export a hook, `tools`, `commands` or `loop`";
         found.add("component", &file, None, message);
     }
     exported(found, manifest, &surface);

@@ -71,7 +71,7 @@ pub const RULES: &[(&str, &str)] = &[
     ("version", "two files name different versions"),
     (
         "readme",
-        "the README is missing, or lacks a setting, tool or command",
+        "the README is missing, or lacks a setting, tool, command or the loop",
     ),
     ("secret", "a file holds what looks like a secret"),
     ("load", "the plugin cannot be loaded"),
@@ -201,11 +201,12 @@ pub async fn check(folder: &Path, options: &LoadOptions) -> Result<Checked, Erro
     })
 }
 
-/// Names of the tools and commands that a plugin offers.
+/// Names of the tools and commands that a plugin offers, and whether it has a loop.
 #[derive(Default)]
 struct Offered {
     tools: Vec<String>,
     commands: Vec<String>,
+    has_loop: bool,
 }
 
 /// Names of what the loaded plugin offers, with the faults that only loading shows.
@@ -223,6 +224,7 @@ fn take_loaded(
         return Offered {
             tools: tools.collect(),
             commands: commands.collect(),
+            has_loop: plugin.has_loop(),
         };
     }
     for left in set

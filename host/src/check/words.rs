@@ -63,6 +63,10 @@ pub(super) fn readme(found: &mut Found<'_>, manifest: Option<&Manifest>, offered
             found.add("readme", name, Some(1), message);
         }
     }
+    if offered.has_loop && !text.contains("loop") && !text.contains("Loop") {
+        let message = "does not say what the loop does: what it waits for, and how often it runs";
+        found.add("readme", name, Some(1), message);
+    }
 }
 
 fn description(found: &mut Found<'_>, manifest: &Manifest) {

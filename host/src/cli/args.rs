@@ -27,6 +27,8 @@ pub(super) enum Command {
     Chat(ChatArgs),
     /// Run one turn: give the model a task and print its answer
     Run(RunArgs),
+    /// Run the loops of plugins side by side until all are done or Ctrl-C; nobody is asked anything meanwhile
+    Serve(ServeArgs),
     /// See it work: a scripted turn on real files in a temporary folder, with the first-party plugins
     Demo(DemoArgs),
     /// Make, build, list, inspect, switch and install plugins, and take back what they were granted
@@ -120,6 +122,17 @@ pub(super) struct RunArgs {
     /// Steer the turn with lines of JSON from this file or named pipe; `-` is standard input
     #[arg(long, value_name = "FILE")]
     pub(super) steer_from: Option<PathBuf>,
+}
+
+/// Questions are answered as where there is no terminal: grant permissions with `--grant` or before, and allow tool calls with
+/// rules in [tools] or `--yes`.
+#[derive(Debug, ClapArgs)]
+pub(super) struct ServeArgs {
+    #[command(flatten)]
+    pub(super) open: OpenArgs,
+    /// Print every event as a line of JSON on standard output; `session` tells the loops apart
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 /// Arguments of commands that open a session.

@@ -41,6 +41,7 @@ mod run;
 mod sandbox;
 mod scripts;
 mod secrets;
+mod serve;
 mod session;
 mod setup;
 mod skill;
@@ -200,6 +201,7 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Chat(args) => chat::chat(args).await,
         Command::Run(run) => run::run(run).await,
+        Command::Serve(serve) => serve::serve(serve).await,
         Command::Demo(demo) => demo::demo(demo).await,
         Command::Schema(schema) => match schema.of {
             SchemaOf::Events => render::json(&event::schema()).map(|()| ExitStatus::Done),

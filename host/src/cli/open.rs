@@ -1,4 +1,4 @@
-//! Opens a session as the command line says: for one turn (`run`) and for many (`chat`).
+//! Opens a session as the command line says, for one turn (`run`) and for many (`chat`), or makes the host for several (`serve`).
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use super::args::OpenArgs;
 use super::command::Commands;
 use super::exit_code::bail_usage;
 use super::sandbox::{Sandbox, sandbox};
+use super::setup::MadeHost;
 use super::skill::Machine;
 use super::terminal::ExitAtSignals;
 use super::{render, setup};
@@ -44,6 +45,20 @@ pub(super) struct Prepared {
     exits: ExitAtSignals,
 }
 
+/// A host with what belongs to it.
+pub(super) struct Ready {
+    pub(super) made: MadeHost,
+    questions: UnboundedReceiver<Asked>,
+    paths: Paths,
+    pub(super) config: Config,
+    commands: ShellCommands,
+    /// The model and why it is this one, in words.
+    pub(super) chosen: String,
+    /// To be dropped by whoever listens for signals from then on.
+    pub(super) exits: ExitAtSignals,
+}
+
+/// An open session with what belongs to it.
 pub(super) struct Opened {
     pub(super) session: Session,
     /// Questions about tool calls; none come when nobody answers.
@@ -142,7 +157,23 @@ impl Prepared {
         setup::load_options(&self.paths, &self.config, &args.plugins, project, grants)
     }
 
-    pub(super) async fn open(self, args: &OpenArgs) -> anyhow::Result<Opened> {
+    /// Opens the session.
+    pub(super) async fn open(mut self, args: &OpenArgs) -> anyhow::Result<Opened> {
+        let resume = self.resume.take();
+        let ready = self.host(args).await?;
+        Ok(Opened {
+            session: ready.made.session(&ready.config, resume.as_deref())?,
+            questions: ready.questions,
+            paths: ready.paths,
+            config: ready.config,
+            commands: ready.commands,
+            chosen: ready.chosen,
+            exits: ready.exits,
+        })
+    }
+
+    /// Makes the host.
+    pub(super) async fn host(self, args: &OpenArgs) -> anyhow::Result<Ready> {
         drop(self.project);
         let (approver, questions) = approver(self.has_terminal);
         let chosen = format!("model: {} ({})", named(&self.provider), self.provider.why);
@@ -152,7 +183,6 @@ impl Prepared {
             config: &self.config,
             provider: self.provider,
             plugins: self.plugins,
-            resume: self.resume.as_deref(),
             mode: PolicyMode {
                 yes: args.yes,
                 dry_run: args.dry_run,
@@ -162,8 +192,8 @@ impl Prepared {
             skills: self.skills,
             commands: commands.clone(),
         };
-        Ok(Opened {
-            session: setup::session(parts).await?,
+        Ok(Ready {
+            made: setup::host(parts).await?,
             questions,
             paths: self.paths,
             config: self.config,

@@ -17,6 +17,7 @@ use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::grant::held::HeldFolder;
 use crate::host::{self, Host, Session};
+use crate::message::ToolSpec;
 use crate::package::installed;
 use crate::package::lock_file::{Entry, Locked};
 use crate::package::signature::InstallConfig;
@@ -291,16 +292,20 @@ pub(super) struct Parts<'a> {
     pub(super) config: &'a Config,
     pub(super) provider: Selected,
     pub(super) plugins: Arc<PluginSet>,
-    /// Complete id of the session to resume.
-    pub(super) resume: Option<&'a str>,
     pub(super) mode: PolicyMode,
     pub(super) approver: Arc<dyn Approver>,
     pub(super) commands: Commands,
     pub(super) skills: Arc<Skills>,
 }
 
-/// Opens or resumes a session of a host made of these parts.
-pub(super) async fn session(parts: Parts<'_>) -> anyhow::Result<Session> {
+/// A host, and the policy for its tool calls.
+pub(super) struct MadeHost {
+    pub(super) host: Host,
+    policy: Arc<ToolPolicy>,
+}
+
+/// Makes a host of these parts.
+pub(super) async fn host(parts: Parts<'_>) -> anyhow::Result<MadeHost> {
     let mut policy: ToolPolicy = parts.config.section()?;
     policy.mode = parts.mode;
     let policy = Arc::new(policy);
@@ -318,17 +323,28 @@ pub(super) async fn session(parts: Parts<'_>) -> anyhow::Result<Session> {
         .config(agent_config(parts.config)?)
         .build()
         .await?;
-    let session = match parts.resume {
-        Some(wanted) => host.session().resume(wanted)?,
-        None => host.session().create()?,
-    };
-    let tools = session.tools();
-    let known: Vec<(Option<&str>, &str)> = tools
-        .iter()
-        .map(|spec| (spec.plugin.as_deref(), spec.name.as_str()))
-        .collect();
-    super::stray::of_rules(parts.config, &policy, &known)
-        .iter()
-        .for_each(|text| render::warn(text));
-    Ok(session)
+    Ok(MadeHost { host, policy })
+}
+
+impl MadeHost {
+    /// Opens a session, or resumes the one with this complete id.
+    pub(super) fn session(&self, config: &Config, resume: Option<&str>) -> anyhow::Result<Session> {
+        let session = match resume {
+            Some(wanted) => self.host.session().resume(wanted)?,
+            None => self.host.session().create()?,
+        };
+        self.warn_stray_rules(config, &session.tools());
+        Ok(session)
+    }
+
+    /// Warns of rules that are about none of these tools.
+    pub(super) fn warn_stray_rules(&self, config: &Config, tools: &[Arc<ToolSpec>]) {
+        let known: Vec<(Option<&str>, &str)> = tools
+            .iter()
+            .map(|spec| (spec.plugin.as_deref(), spec.name.as_str()))
+            .collect();
+        super::stray::of_rules(config, &self.policy, &known)
+            .iter()
+            .for_each(|text| render::warn(text));
+    }
 }

@@ -46,6 +46,12 @@ impl Budget {
         }
     }
 
+    /// Counts from the beginning again.
+    pub(super) fn renew(&self) {
+        self.left.store(self.limit, Ordering::Relaxed);
+        self.is_told.store(false, Ordering::Relaxed);
+    }
+
     /// Takes one request. Refused ones count: they leave a record each.
     pub(super) fn take(&self) -> Result<(), Spent> {
         let less = |left: u32| left.checked_sub(1);
@@ -105,6 +111,9 @@ mod tests {
         let first = budget.take().unwrap_err();
         assert!(first.is_first && first.error.text.contains("its 2 requests"));
         assert!(!budget.take().unwrap_err().is_first);
+        budget.renew();
+        assert!(budget.take().is_ok() && budget.take().is_ok());
+        assert!(budget.take().unwrap_err().is_first);
         assert!(Budget::new(0).take().is_err());
     }
 

@@ -137,4 +137,11 @@ pub struct Egress {
     budget: budget::Budget,
 }
 
+impl Egress {
+    /// Counts the requests of the session from the beginning again.
+    pub(crate) fn renew_requests(&self) {
+        self.budget.renew();
+    }
+}
+
 debug_some!(Egress, self, plugin = self.shared.plugin);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::command::SessionCommands;
+use super::offers::SessionOffers;
 use super::session::SessionBuilder;
 use super::{Error, Parts, PluginReplacer};
 use crate::agent::{Agent, AgentSpec, KeepInStore, SessionHandle};
@@ -17,7 +17,7 @@ use crate::session::Session;
 pub(super) fn agent(
     builder: SessionBuilder,
     session: Arc<Session>,
-) -> Result<(Agent, PluginReplacer, SessionCommands), Error> {
+) -> Result<(Agent, PluginReplacer, SessionOffers), Error> {
     let parts = builder.parts;
     parts.keep_answers(session.id())?;
     let events = Events::default();
@@ -74,11 +74,11 @@ pub(super) fn agent(
     handle.set_agent(&agent, open.points);
     let replacements = agent.replacements();
     let events = agent.spec().events.clone();
-    let commands = SessionCommands::new(open.commands);
+    let offers = SessionOffers::new(open.commands, open.loops, open.limits);
     let plugins = parts.plugins.clone();
-    let (queues, handle) = ((replacements, commands.clone()), plugin_handle);
+    let (queues, handle) = ((replacements, offers.clone()), plugin_handle);
     let replacer = PluginReplacer::new(plugins, handle, queues, events);
-    Ok((agent, replacer, commands))
+    Ok((agent, replacer, offers))
 }
 
 /// A plugin that does not run, as an event.

@@ -1,16 +1,14 @@
 //! Slash commands of plugins in a session.
 
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use crate::agent;
-use crate::agent::{CommandDone, stopped};
-use crate::event::CommandResult;
-use crate::lock::lock;
+use crate::agent::{self, Spent};
+use crate::event::{CommandResult, Event};
 use crate::plugin::commands::{CommandReply, PluginCommand};
+use crate::session::Body;
 
 /// Reason why a command of a plugin has no result.
 #[derive(Debug, thiserror::Error)]
@@ -39,34 +37,11 @@ pub enum CommandError {
     Agent(#[from] agent::Error),
 }
 
-/// Slash commands of the plugins of a session. Cheap to clone.
-#[derive(Clone)]
-pub(super) struct SessionCommands(Arc<Mutex<Arc<[Arc<PluginCommand>]>>>);
-
-impl SessionCommands {
-    pub(super) fn new(commands: Vec<PluginCommand>) -> Self {
-        let commands = commands.into_iter().map(Arc::new);
-        Self(Arc::new(Mutex::new(commands.collect())))
-    }
-
-    fn now(&self) -> Arc<[Arc<PluginCommand>]> {
-        lock(&self.0).clone()
-    }
-
-    /// Puts the commands of a plugin in place of those of its last version.
-    pub(super) fn replace(&self, plugin: &str, commands: Vec<PluginCommand>) {
-        let mut all = lock(&self.0);
-        let others = all.iter().filter(|own| own.plugin() != plugin).cloned();
-        let commands = commands.into_iter().map(Arc::new);
-        *all = others.chain(commands).collect();
-    }
-}
-
 impl Session {
     /// Slash commands of the plugins. Only a person calls them, never a model.
     #[must_use]
     pub fn commands(&self) -> Arc<[Arc<PluginCommand>]> {
-        self.commands.now()
+        self.offers.commands()
     }
 
     /// Runs a command of a plugin, under its permissions and within its deadline, until `cancel` is set. `arguments` is JSON text that
@@ -82,7 +57,7 @@ impl Session {
         arguments: String,
         cancel: &CancellationToken,
     ) -> Result<CommandReply, CommandError> {
-        let commands = self.commands.now();
+        let commands = self.offers.commands();
         let mut commands = commands.iter();
         let found = commands.find(|own| own.plugin() == plugin && own.spec().name == command);
         let Some(own) = found else {
@@ -91,35 +66,37 @@ impl Session {
                 command: command.to_owned(),
             });
         };
-        let caller = self.agent.begin_command(cancel).await?;
-        let started = Instant::now();
-        let ran = tokio::select! {
-            biased;
-            () = cancel.cancelled() => Err("it was interrupted".to_owned()),
-            why = self.agent.halted() => Err(stopped(&why)),
-            ran = own.run(&caller, arguments) => ran.map_err(|failure| failure.to_string()),
-        };
-        let (outcome, text) = match &ran {
-            Ok(CommandReply::Text(text)) => (CommandResult::Text, Some(text.clone())),
+        let caller = self.agent.begin_call(Spent::default(), cancel).await?;
+        let call = own.run(&caller, arguments);
+        let ended = self.agent.end_call(call, cancel).await;
+        let (outcome, text) = match &ended.result {
+            Ok(CommandReply::Text(text)) => (CommandResult::Text, Some(text)),
             Ok(CommandReply::Prompt(_)) => (CommandResult::Prompt, None),
             Ok(CommandReply::Nothing) => (CommandResult::Nothing, None),
-            Err(why) => (CommandResult::Failed, Some(why.clone())),
+            Err(why) => (CommandResult::Failed, Some(why)),
         };
-        let done = CommandDone {
+        let body = Body::Command {
             plugin: plugin.to_owned(),
             command: command.to_owned(),
             outcome,
-            text,
-            duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            reason: ended.result.as_ref().err().cloned(),
+            duration_ms: ended.duration_ms,
+            usage: ended.usage,
+            cost_usd: ended.cost.usd,
+            unpriced_tokens: ended.cost.unpriced_tokens,
         };
-        let done = self.agent.end_command(done).await?;
-        match (done.outcome, ran) {
-            (CommandResult::Failed, _) | (_, Err(_)) => Err(CommandError::Failed {
-                plugin: done.plugin,
-                command: done.command,
-                why: done.text.unwrap_or_default(),
-            }),
-            (_, Ok(reply)) => Ok(reply),
-        }
+        let event = Event::Command {
+            command: command.to_owned(),
+            source: format!("plugin {plugin}"),
+            outcome,
+            text: text.cloned(),
+            duration_ms: ended.duration_ms,
+        };
+        self.agent.keep_call(body, event).await?;
+        ended.result.map_err(|why| CommandError::Failed {
+            plugin: plugin.to_owned(),
+            command: command.to_owned(),
+            why,
+        })
     }
 }

@@ -10,7 +10,9 @@ mod builder;
 mod command;
 mod error;
 mod folders;
+mod loops;
 mod native;
+mod offers;
 mod replace;
 mod session;
 mod skill;
@@ -39,6 +41,7 @@ pub use builder::HostBuilder;
 pub use command::CommandError;
 pub use error::{Error, check_apart};
 pub use folders::{PluginFolders, Plugins};
+pub use loops::LoopError;
 pub use replace::{PluginReplacer, ReplaceError};
 pub use session::{Session, SessionBuilder, Turn};
 pub use skill::SkillError;
@@ -108,6 +111,16 @@ impl Host {
     #[must_use]
     pub fn left_out(&self) -> &[LeftOut] {
         &self.0.plugins.left_out
+    }
+
+    /// Names of the plugins that have a loop.
+    #[must_use]
+    pub fn loops(&self) -> Vec<&str> {
+        let plugins = self.0.plugins.plugins.iter();
+        let with_loop = plugins.filter(|plugin| plugin.has_loop());
+        with_loop
+            .map(|plugin| plugin.manifest.name.as_str())
+            .collect()
     }
 
     /// Settings that plugins do not take, and the reason, each a line for people.

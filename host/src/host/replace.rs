@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use super::command::SessionCommands;
+use super::offers::SessionOffers;
 use crate::agent::{Replacement, Replacements};
 use crate::event::{Event, Events};
 use crate::grant::Granted;
@@ -48,7 +48,7 @@ pub struct PluginReplacer {
     plugins: Arc<PluginSet>,
     handle: Arc<dyn AgentHandle>,
     replacements: Replacements,
-    commands: SessionCommands,
+    offers: SessionOffers,
     events: Events,
     /// Permissions of those that were replaced, which no later version may widen.
     granted: Arc<Mutex<BTreeMap<String, Arc<Granted>>>>,
@@ -64,14 +64,14 @@ impl PluginReplacer {
     pub(super) fn new(
         plugins: Arc<PluginSet>,
         handle: Arc<dyn AgentHandle>,
-        (replacements, commands): (Replacements, SessionCommands),
+        (replacements, offers): (Replacements, SessionOffers),
         events: Events,
     ) -> Self {
         Self {
             plugins,
             handle,
             replacements,
-            commands,
+            offers,
             events,
             granted: Arc::default(),
         }
@@ -83,7 +83,7 @@ impl PluginReplacer {
     }
 
     /// Has the plugin of this name in `set` take the place of the one that runs: before the next step of a running turn, or
-    /// before the next turn. Its commands are the new ones at once. Its `state` and its store stay; what it has in memory goes. The event
+    /// before the next turn. Its commands and its loop are the new ones at once. Its `state` and its store stay; what it has in memory goes. The event
     /// [`PluginReplaced`](Event::PluginReplaced) tells of it.
     ///
     /// # Errors
@@ -125,7 +125,8 @@ impl PluginReplacer {
         }
         granted.insert(plugin.to_owned(), new.granted.clone());
         let open = self.plugins.open_one(new, &self.handle);
-        self.commands.replace(plugin, open.commands);
+        self.offers
+            .replace(plugin, open.commands, open.loops, open.limits);
         let hooks = open.registry.specs().iter();
         let tools = open.tools.iter();
         self.replacements.add(Replacement {

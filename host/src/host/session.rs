@@ -9,7 +9,8 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::command::SessionCommands;
+use super::loops::SharedLimits;
+use super::offers::SessionOffers;
 use super::{Error, Host, Parts, PluginReplacer};
 use crate::agent::{self, Agent, SteerHandle, TurnOutcome};
 #[cfg(feature = "cli")]
@@ -108,10 +109,11 @@ impl SessionBuilder {
     /// The plugins cannot be made ready for it.
     pub fn on(self, session: Arc<session::Session>) -> Result<Session, Error> {
         let host = Host(self.parts.clone());
-        let (agent, replacer, commands) = super::agent::agent(self, session)?;
+        let (agent, replacer, offers) = super::agent::agent(self, session)?;
         Ok(Session {
             agent,
-            commands,
+            offers,
+            shared: SharedLimits::default(),
             host,
             replacer,
         })
@@ -132,7 +134,9 @@ debug_some!(SessionBuilder, self, model = self.model);
 /// only [`close`](Self::close) calls the hooks of `session-end`.
 pub struct Session {
     pub(super) agent: Agent,
-    pub(super) commands: SessionCommands,
+    pub(super) offers: SessionOffers,
+    /// Limits that runs of loops share.
+    pub(super) shared: SharedLimits,
     host: Host,
     replacer: PluginReplacer,
 }

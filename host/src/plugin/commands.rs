@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::Error;
 use super::bindings::exports::rind::plugin::commands as wit;
 use super::convert;
+use super::exports::Functions;
 use super::instance::{Busy, Slot};
 use super::sanitize::Sanitizer;
 use crate::json;
@@ -87,15 +88,10 @@ impl PluginCommand {
     }
 
     async fn call(&self, caller: &Caller, arguments: String) -> Result<CommandReply, Failure> {
-        let mut busy = self.slot.acquire(caller).await?;
-        let instance = &mut busy.instance;
-        let commands = instance.functions.commands.as_ref();
-        let run = commands
-            .ok_or_else(|| Failure::Unavailable("the instance exports no commands".to_owned()))?
-            .run;
+        let find = |functions: &Functions| Some(functions.commands.as_ref()?.run);
         let arguments = (self.spec.name.clone(), arguments);
-        let result = run.call_async(&mut instance.store, arguments).await;
-        let (answer,) = busy.settle(result)?;
+        let called = self.slot.call(caller, "commands", find, arguments);
+        let (answer,) = called.await?;
         let sanitizer = Sanitizer::new(self.slot.backing(), caller, "command");
         match answer {
             Ok(wit::CommandOutcome::Text(text)) => {

@@ -14,14 +14,14 @@ use wasmtime::{Engine, Store};
 
 use super::bindings::exports::rind::plugin::commands::{CommandOutcome, CommandSpec};
 use super::bindings::exports::rind::plugin::implement::Outcome;
+use super::bindings::exports::rind::plugin::loop_::LoopOutcome;
 use super::bindings::exports::rind::plugin::tools::ToolSpec;
 use super::bindings::rind::plugin::types::{Answer, Error};
 use super::contract;
 use super::hooks::Binding;
 use super::host::HostState;
 
-/// Functions of the interfaces that are no points. Nothing calls that of `loop` here, but a component that lacks one is refused
-/// when it is loaded.
+/// Functions of the interfaces that are no points. A component that lacks one is refused when it is loaded.
 pub(super) const OTHERS: &[(&str, &[&str])] = &[
     ("tools", &["list", "call"]),
     ("implement", &["run"]),
@@ -41,16 +41,21 @@ pub(super) struct Exports {
     pub(super) hooks: Vec<ExportedHook>,
     tools: Option<[ComponentExportIndex; 2]>,
     implement: Option<ComponentExportIndex>,
+    run_loop: Option<ComponentExportIndex>,
     commands: Option<[ComponentExportIndex; 2]>,
 }
 
 /// The function of `implement`: the point's name and the payload as JSON text.
 type Implement = TypedFunc<(String, String), (Result<Outcome, Error>,)>;
 
+/// The function of `loop`.
+type RunLoop = TypedFunc<(), (Result<LoopOutcome, Error>,)>;
+
 pub(super) struct Functions {
     hooks: Vec<Box<dyn Any + Send + Sync>>,
     pub(super) tools: Option<Tools>,
     pub(super) implement: Option<Implement>,
+    pub(super) run_loop: Option<RunLoop>,
     pub(super) commands: Option<Commands>,
 }
 
@@ -98,6 +103,7 @@ impl Exports {
             let is_found = match name {
                 "tools" => exports.tools.is_some(),
                 "implement" => exports.implement.is_some(),
+                "loop" => exports.run_loop.is_some(),
                 "commands" => exports.commands.is_some(),
                 _ => false,
             };
@@ -107,6 +113,7 @@ impl Exports {
             match name {
                 "tools" => exports.tools = Some([function("list")?, function("call")?]),
                 "implement" => exports.implement = Some(function("run")?),
+                "loop" => exports.run_loop = Some(function("run")?),
                 "commands" => exports.commands = Some([function("list")?, function("run")?]),
                 _ => {}
             }
@@ -140,13 +147,15 @@ impl Exports {
             None => None,
         };
         let implement = self.implement.as_ref();
+        let implement = implement.map(|run| typed(store, instance, run));
+        let run_loop = self.run_loop.as_ref();
+        let run_loop = run_loop.map(|run| typed(store, instance, run));
         Ok(Functions {
             hooks,
             tools,
             commands,
-            implement: implement
-                .map(|run| typed(store, instance, run))
-                .transpose()?,
+            implement: implement.transpose()?,
+            run_loop: run_loop.transpose()?,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! State behind one instance: its empty WASI context, its limits, and its access to the session.
 
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
@@ -8,9 +8,10 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
-use super::access_log::AccessLog;
+use super::access_log::{AccessLog, MAX_RECORDS};
 use super::convert::Lent;
 use super::imports::Handles;
+use super::imports::MAX_LOG_LINES;
 use super::imports::StatusLine;
 use super::imports::WasiHttp;
 use super::limits::{Limiter, MAX_POINT_CALLS, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
@@ -21,6 +22,7 @@ use super::store::PluginStore;
 use crate::egress::Egress;
 use crate::folder::GrantedFolders;
 use crate::grant::Granted;
+use crate::lock::lock;
 use crate::message::Blob;
 use crate::point::caller::Caller;
 use crate::point::handle::AgentHandle;
@@ -52,6 +54,21 @@ pub(super) struct Backing {
     pub(super) reported: Mutex<Reported>,
     /// Meter of its use of the host, in tests.
     pub(super) meter: Option<Arc<Meter>>,
+}
+
+impl Backing {
+    /// Counts what a plugin may do in one session from the beginning again: lines of log, changes of its status, requests, and
+    /// records of files and of masked secrets.
+    pub(super) fn renew_limits(&self) {
+        self.log_lines_left.store(MAX_LOG_LINES, Ordering::Relaxed);
+        self.file_records_left
+            .store(MAX_RECORDS + 1, Ordering::Relaxed);
+        lock(&self.status).renew();
+        *lock(&self.reported) = Reported::default();
+        if let Some(egress) = &self.egress {
+            egress.renew_requests();
+        }
+    }
 }
 
 /// State of one call of a guest, apart from that of its instance. Imports read it from here and nowhere else: an instance

@@ -167,6 +167,9 @@ pub struct Report {
     pub tools: Vec<ToolReport>,
     /// Slash commands, which run with its permissions.
     pub commands: Vec<CommandReport>,
+    /// Deadline of one run of its loop, in milliseconds; absent without a loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loop_deadline_ms: Option<u64>,
     /// Files of the prompt templates that it carries.
     pub prompts: Vec<String>,
     /// Contract version, language and SDK that it was built with; absent where no SDK said so.
@@ -283,6 +286,10 @@ pub fn inspect(plugin: &Loaded) -> Report {
         settings: settings.collect(),
         tools: tools.collect(),
         commands: commands.collect(),
+        loop_deadline_ms: plugin.has_loop().then(|| {
+            let deadline = super::tools::deadline(&plugin.manifest);
+            u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)
+        }),
         prompts: prompts.collect(),
         built_with: plugin.stamp.clone(),
         has_own_manifest: None,

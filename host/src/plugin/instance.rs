@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
-use wasmtime::component::{InstancePre, ResourceTableError};
+use wasmtime::component::{
+    ComponentNamedList, InstancePre, Lift, Lower, ResourceTableError, TypedFunc,
+};
 use wasmtime::{Store, Trap};
 
 use super::convert;
@@ -70,6 +72,26 @@ impl Slot {
     /// A place for another instance of the same plugin in the same session.
     pub(super) fn sibling(&self) -> Self {
         Self::new(self.template.clone(), self.backing.clone())
+    }
+
+    /// Calls the function that `find` names. `interface` names what an instance without it lacks.
+    pub(super) async fn call<P, R>(
+        &self,
+        caller: &Caller,
+        interface: &str,
+        find: impl FnOnce(&Functions) -> Option<TypedFunc<P, R>>,
+        arguments: P,
+    ) -> Result<R, Failure>
+    where
+        P: ComponentNamedList + Lower + Send + Sync,
+        R: ComponentNamedList + Lift + Send + Sync + 'static,
+    {
+        let mut busy = self.acquire(caller).await?;
+        let instance = &mut busy.instance;
+        let function = find(&instance.functions)
+            .ok_or_else(|| Failure::Unavailable(format!("the instance exports no {interface}")))?;
+        let result = function.call_async(&mut instance.store, arguments).await;
+        busy.settle(result)
     }
 
     /// Waits until nobody else calls the plugin, and makes an instance if there is none. That wait is not part of the call's

@@ -37,6 +37,7 @@ mod instance;
 pub(crate) mod limits;
 pub mod load;
 mod loader;
+pub mod loops;
 pub mod manifest;
 #[doc(hidden)]
 pub mod meter;

@@ -9,8 +9,10 @@ use serde_json::Value;
 use super::Error;
 use super::commands::PluginCommand;
 use super::hooks::{self, WasmImplement};
-use super::instance::Slot;
+use super::host::Backing;
+use super::instance::{Slot, Template};
 use super::load::{Loaded, PluginSet};
+use super::loops::{self, PluginLoop};
 use super::manifest::{HookOptions, Manifest, PointDeclaration};
 use super::store::PluginStore;
 use super::tools::WasmTool;
@@ -44,6 +46,28 @@ pub struct OpenPlugins {
     pub points: DefinedPoints,
     /// Slash commands of the plugins.
     pub commands: Vec<PluginCommand>,
+    /// Loops of the plugins, one each at most.
+    pub loops: Vec<PluginLoop>,
+    /// Counts of what they may do in the session.
+    pub(crate) limits: Vec<PluginLimits>,
+}
+
+/// Counts of what one plugin may do in a session.
+pub(crate) struct PluginLimits {
+    plugin: String,
+    backing: Arc<Backing>,
+}
+
+impl PluginLimits {
+    /// Returns the name of the plugin.
+    pub(crate) fn plugin(&self) -> &str {
+        &self.plugin
+    }
+
+    /// Counts from the beginning again.
+    pub(crate) fn renew(&self) {
+        self.backing.renew_limits();
+    }
 }
 
 impl PluginSet {
@@ -61,8 +85,13 @@ impl PluginSet {
                     .add(&plugin.manifest.name, name, defined(name, point)?);
             }
             if let Some(template) = &plugin.template {
-                let slot = Arc::new(Slot::new(template.clone(), plugin.backing(handle.clone())));
-                plugin.open(&slot, &self.points_of(&plugin.manifest), &mut open);
+                let backing = plugin.backing(handle.clone());
+                plugin.open(
+                    template,
+                    backing,
+                    &self.points_of(&plugin.manifest),
+                    &mut open,
+                );
             }
         }
         // Of two tools with one name the first is taken: the one of the more trusted plugin.
@@ -80,9 +109,13 @@ impl PluginSet {
     pub(crate) fn open_one(&self, plugin: &Loaded, handle: &Arc<dyn AgentHandle>) -> OpenPlugins {
         let mut open = OpenPlugins::default();
         if let Some(template) = &plugin.template {
-            let slot = Slot::new(template.clone(), plugin.backing(handle.clone()));
-            let points = self.points_of(&plugin.manifest);
-            plugin.open(&Arc::new(slot), &points, &mut open);
+            let backing = plugin.backing(handle.clone());
+            plugin.open(
+                template,
+                backing,
+                &self.points_of(&plugin.manifest),
+                &mut open,
+            );
         }
         open
     }
@@ -110,7 +143,24 @@ impl PluginSet {
 }
 
 impl Loaded {
-    fn open(&self, slot: &Arc<Slot>, implemented: &[(&str, PointKind)], open: &mut OpenPlugins) {
+    /// Whether it has a loop, which runs while somebody serves.
+    #[must_use]
+    pub fn has_loop(&self) -> bool {
+        self.exports.iter().any(|export| export == loops::INTERFACE)
+    }
+
+    fn open(
+        &self,
+        template: &Arc<Template>,
+        backing: Arc<Backing>,
+        implemented: &[(&str, PointKind)],
+        open: &mut OpenPlugins,
+    ) {
+        open.limits.push(PluginLimits {
+            plugin: self.request.plugin.clone(),
+            backing: backing.clone(),
+        });
+        let slot = &Arc::new(Slot::new(template.clone(), backing));
         // Hooks that nobody waits for have an instance of their own: a slow one must not make a guard of the same plugin miss
         // its deadline.
         let background = Arc::new(slot.sibling());
@@ -134,6 +184,13 @@ impl Loaded {
             open.commands.push(PluginCommand {
                 plugin: self.request.plugin.clone(),
                 spec: spec.clone(),
+                slot: slot.clone(),
+                deadline: super::tools::deadline(&self.manifest),
+            });
+        }
+        if self.has_loop() {
+            open.loops.push(PluginLoop {
+                plugin: self.request.plugin.clone(),
                 slot: slot.clone(),
                 deadline: super::tools::deadline(&self.manifest),
             });

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Error;
 use super::convert;
+use super::exports::Functions;
 use super::instance::{Busy, Slot};
 use super::manifest::Manifest;
 use super::sanitize::Sanitizer;
@@ -74,15 +75,10 @@ impl Tool for WasmTool {
 
 impl WasmTool {
     async fn call(&self, arguments: &Value, ctx: &ToolCtx) -> Result<ToolOutput, Failure> {
-        let mut busy = self.slot.acquire(&ctx.caller).await?;
-        let instance = &mut busy.instance;
-        let tools = instance.functions.tools.as_ref();
-        let call = tools
-            .ok_or_else(|| Failure::Unavailable("the instance exports no tools".to_owned()))?
-            .call;
+        let find = |functions: &Functions| Some(functions.tools.as_ref()?.call);
         let arguments = (self.spec.name.clone(), arguments.to_string());
-        let result = call.call_async(&mut instance.store, arguments).await;
-        let (answer,) = busy.settle(result)?;
+        let called = self.slot.call(&ctx.caller, "tools", find, arguments);
+        let (answer,) = called.await?;
         let sanitizer = Sanitizer::new(self.slot.backing(), &ctx.caller, "tool");
         Ok(match answer {
             Ok(answer) => convert::answer(answer, sanitizer),

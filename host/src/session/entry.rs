@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::event::CommandResult;
+use crate::event::{CommandResult, LoopResult};
 use crate::message::{EffectClass, Message, ToolResult, Usage};
 use crate::point::payload::{Source, Tier, TurnSummary};
 use crate::point::trace::{AccessRecord, TraceRecord};
@@ -157,6 +157,27 @@ pub enum Body {
         /// Result of the command.
         outcome: CommandResult,
         /// Reason why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Milliseconds that it took.
+        duration_ms: u64,
+        /// Tokens that it used.
+        usage: Usage,
+        /// Cost in US dollars, as far as prices are known.
+        cost_usd: f64,
+        /// Tokens whose model has no known price.
+        unpriced_tokens: u64,
+    },
+    /// The loop of a plugin was run, outside of turns.
+    LoopRun {
+        /// Name of the plugin.
+        plugin: String,
+        /// Result of the run.
+        outcome: LoopResult,
+        /// Milliseconds after which it wants to run again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after_ms: Option<u64>,
+        /// Reason for another run, or for the failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// Milliseconds that it took.
@@ -449,6 +470,8 @@ const KNOWN: &[&str] = &[
     "archival",
     "message",
     "turn-start",
+    "command",
+    "loop-run",
     "turn-end",
     "step",
     "asked",

@@ -3,5 +3,6 @@
 export { hooks } from "./hooks.js";
 export { tools } from "./tools.js";
 export { commands, prompt } from "./commands.js";
+export { again, runLoop } from "./run-loop.js";
 export { asError } from "./hook.js";
 export { verdict, text, utf8 } from "./values.js";

@@ -605,19 +605,21 @@ declare module "rind:plugin/log@0.1.1" {
 /**
  * A plugin with a life of its own: a heartbeat, a clock, a listener.
  *
- * This host checks the exports of a component against this interface and runs no loop yet.
+ * `rind serve` runs the loops of all plugins side by side, each in a session of its own: `state` is kept from run to run.
  *
- * Lifecycle: nothing calls it yet.
- * Deadline: none yet.
- * Access: every plugin may export it.
+ * Lifecycle: `run` is called while the host serves, and again after the pause that it asks for, until it is done. What it asks,
+ * calls and runs passes hooks, policy and approval as in a turn, and nobody is there to be asked. The runs of one minute may use
+ * together what one turn may; limits of a session, such as requests and lines of log, are counted anew every hour.
+ * Deadline: 60 s a run, which `[limits] timeout` sets to at most 600 s.
+ * Access: every plugin may export it; a loop runs with the plugin's permissions.
  */
 declare module "rind:plugin/loop@0.1.1" {
   import type { Error } from "rind:plugin/types@0.1.1";
   /** Another run of the loop. */
   export interface NextRun {
-    /** Milliseconds to wait before it. The instance may be thrown away meanwhile. */
+    /** Milliseconds to wait before it, at least 100. The instance may be thrown away meanwhile. */
     afterMs: bigint;
-    /** Reason in a few words, for the operator. */
+    /** Reason in a few words, for the operator; it is cut at 200 bytes. */
     reason: string;
   }
   /** Action after a run of a loop. */
@@ -626,7 +628,10 @@ declare module "rind:plugin/loop@0.1.1" {
     | { tag: "done" }
     /** Run the loop again. */
     | { tag: "again", val: NextRun };
-  /** Runs once: until there is nothing to do at present. A run that ends with an error is made again, with growing pauses. */
+  /**
+   * Runs once: until there is nothing to do at present. A run that ends with an error is made again after a pause, which grows from
+   * 1 s to 5 min as long as runs fail.
+   */
   export function run(): LoopOutcome;
 }
 

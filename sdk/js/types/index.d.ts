@@ -1,8 +1,9 @@
 /// <reference path="./contract.d.ts" />
-import type { Answer, EffectClass, Error as ContractError, Part } from "rind:plugin/types@0.1.0";
-import type { CallVerdict } from "rind:plugin/outcomes@0.1.0";
-import type { CommandOutcome, CommandSpec } from "rind:plugin/commands@0.1.0";
-import type { ToolSpec } from "rind:plugin/tools@0.1.0";
+import type { Answer, EffectClass, Error as ContractError, Part } from "rind:plugin/types@0.1.1";
+import type { CallVerdict } from "rind:plugin/outcomes@0.1.1";
+import type { CommandOutcome, CommandSpec } from "rind:plugin/commands@0.1.1";
+import type { LoopOutcome } from "rind:plugin/loop@0.1.1";
+import type { ToolSpec } from "rind:plugin/tools@0.1.1";
 
 export { hooks, type Hook } from "./hooks.js";
 
@@ -42,6 +43,13 @@ export declare function commands(all: Record<string, Command>): {
 
 /** Starts a turn with this input. */
 export declare function prompt(text: string): CommandOutcome;
+
+/** Makes the export `loop` of a function that is one run: it returns `again(…)`, or nothing when nothing is left to do. What is thrown
+ * is a failed run, after which the host waits for a pause that grows. */
+export declare function runLoop(run: () => LoopOutcome | void): { run(): LoopOutcome };
+
+/** Asks for another run after this many milliseconds. The reason is a few words for the operator. */
+export declare function again(afterMs: number, reason: string): LoopOutcome;
 
 /** Verdicts on a tool call, for the outcome of `hooks.preTool`. */
 export declare const verdict: {

@@ -130,6 +130,18 @@ fn commands_that_nobody_can_call_or_understand_are_faults() {
 }
 
 #[test]
+fn a_readme_that_does_not_speak_of_the_loop_is_a_fault() {
+    let rind = Rind::default();
+    put(&rind, "heart", "looper", |m| m);
+    let stdout = rind
+        .run(&["plugin", "check", "wrong/heart"])
+        .exits(1)
+        .stdout;
+    let fault = "wrong/heart/README.md:1: does not say what the loop does: what it waits for, and how often it runs [readme]";
+    assert!(stdout.contains(fault), "{stdout}");
+}
+
+#[test]
 fn the_core_plugins_and_the_first_example_have_no_faults() {
     let rind = Rind::default();
     let root = guests::guest("hello").parent().unwrap();

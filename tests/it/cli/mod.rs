@@ -28,6 +28,7 @@ mod ledger;
 mod new;
 mod plugin_command;
 mod scripts;
+mod serve;
 mod settings;
 mod skill;
 mod skill_derive;

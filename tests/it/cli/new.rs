@@ -19,7 +19,7 @@ fn a_folder_of_each_kind_and_language_is_whole_and_its_manifest_is_read() {
         ("js", "src/plugin.js"),
         ("python", "plugin.py"),
     ] {
-        for kind in ["hook", "tool", "prompt", "command"] {
+        for kind in KINDS {
             let name = format!("{lang}-{kind}");
             let output = rind
                 .command(&["plugin", "new", &name, "--lang", lang, "--kind", kind])
@@ -76,7 +76,7 @@ fn names_and_kinds_that_cannot_be_are_refused_with_what_to_do() {
     for (args, reason) in [
         (&["../up"][..], "cannot be the name of a plugin"),
         (&["Upper"], "use 1 to 64 of a-z, 0-9 and -"),
-        (&["x", "--kind", "loop"], "Use `--kind hook`"),
+        (&["x", "--kind", "wheel"], "invalid value 'wheel'"),
     ] {
         let output = rind
             .command(&[&["plugin", "new"], args].concat())
@@ -140,7 +140,7 @@ fn make_and_use(lang: &str, kind: &str, prepare: impl Fn(&Path)) {
     assert!(list.contains("made"), "{lang} {kind}: {installed}{list}");
 }
 
-const KINDS: [&str; 4] = ["hook", "tool", "prompt", "command"];
+const KINDS: [&str; 5] = ["hook", "tool", "prompt", "command", "loop"];
 
 #[test]
 fn each_kind_in_rust_builds_has_no_fault_passes_its_cases_and_is_installed() {

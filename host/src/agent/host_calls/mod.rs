@@ -53,17 +53,18 @@ impl HostCall {
 pub(super) struct HostCallCounts(HashMap<(Arc<str>, HostCall), u32>);
 
 impl HostCallCounts {
-    /// Takes one, if there is one left.
+    /// Takes one, if there is one left. `within` names the time in which they are counted.
     pub(super) fn spend(
         &mut self,
         plugin: &Arc<str>,
         host_call: HostCall,
+        within: &str,
     ) -> Result<(), HandleError> {
         let spent = self.0.entry((plugin.clone(), host_call)).or_default();
         let (most, uses) = host_call.most();
         if *spent >= most {
             return Err(HandleError::Limit(format!(
-                "plugin `{plugin}` has used its {most} {uses} of this turn"
+                "plugin `{plugin}` has used its {most} {uses} of this {within}"
             )));
         }
         *spent += 1;
@@ -165,14 +166,14 @@ mod tests {
         let mut spent = HostCallCounts::default();
         let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
         for _ in 0..4 {
-            spent.spend(&one, HostCall::Agent).unwrap();
+            spent.spend(&one, HostCall::Agent, "turn").unwrap();
         }
-        let error = spent.spend(&one, HostCall::Agent).unwrap_err();
+        let error = spent.spend(&one, HostCall::Agent, "turn").unwrap_err();
         assert_eq!(
             error,
             HandleError::Limit("plugin `one` has used its 4 subagents of this turn".to_owned())
         );
-        spent.spend(&one, HostCall::Model).unwrap();
-        spent.spend(&other, HostCall::Agent).unwrap();
+        spent.spend(&one, HostCall::Model, "turn").unwrap();
+        spent.spend(&other, HostCall::Agent, "turn").unwrap();
     }
 }

@@ -82,6 +82,7 @@ impl Report {
                 "hooks": counts(&coverage.hooks),
                 "tools": counts(&coverage.tools),
                 "commands": counts(&coverage.commands),
+                "loops": counts(&coverage.loops),
                 "never_called": coverage.never_called().collect::<Vec<_>>(),
             });
             (plugin.clone(), counted)

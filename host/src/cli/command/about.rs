@@ -40,6 +40,12 @@ pub(super) fn cost(session: &Session) -> anyhow::Result<String> {
                 cost_usd,
                 unpriced_tokens,
                 ..
+            }
+            | Body::LoopRun {
+                usage: used,
+                cost_usd,
+                unpriced_tokens,
+                ..
             } => {
                 usage += used;
                 usd += cost_usd;

@@ -86,7 +86,6 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
             is_stand_in: false,
         },
         plugins: plugins.clone(),
-        resume: None,
         mode: PolicyMode {
             yes: true,
             dry_run: false,
@@ -95,7 +94,8 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         approver,
         commands: sandbox(&paths, &config).await?.commands(),
     };
-    let session = setup::session(parts).await?;
+    let made = setup::host(parts).await?;
+    let session = made.session(&config, None)?;
     let id = session.id().clone();
     let acted = Arc::new(Mutex::new(TurnActivity::default()));
     let watched = acted.clone();

@@ -38,7 +38,7 @@ enum Kind {
     Tool,
     /// Offers the person a slash command
     Command,
-    /// Runs by itself; this version of Rind runs no loop yet
+    /// Runs by itself while `rind serve` runs
     Loop,
     /// Adds to the system prompt
     Prompt,
@@ -55,14 +55,7 @@ pub(in super::super) fn new(args: &NewArgs) -> anyhow::Result<ExitStatus> {
         Kind::Tool => NewKind::Tool,
         Kind::Prompt => NewKind::Prompt,
         Kind::Command => NewKind::Command,
-        Kind::Loop => {
-            return Err(Usage(
-                "this version of Rind calls no loop of a plugin yet: one would be built and loaded, and never run. Use `--kind \
-                 hook`, which acts in each turn, and start turns from outside with `rind run`"
-                    .to_owned(),
-            )
-            .into());
-        }
+        Kind::Loop => NewKind::Loop,
     };
     let folder =
         create(Path::new(""), &args.name, language, kind).map_err(|error| match error {

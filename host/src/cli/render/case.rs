@@ -103,13 +103,13 @@ pub(in super::super) fn none(folder: &Path, plugin: &str) {
     ));
 }
 
-/// Names the hooks, tools and commands that no case reached.
+/// Names the hooks, tools, commands and loops that no case reached.
 pub(in super::super) fn coverage(plugin: &str, coverage: &Coverage) {
     let never: Vec<&str> = coverage.never_called().collect();
     if !never.is_empty() {
         let n_called = coverage.n_all() - never.len();
         note(&format!(
-            "{plugin}: cases call {n_called} of {} hooks, tools and commands; no case reaches {}",
+            "{plugin}: cases call {n_called} of {} hooks, tools, commands and loops; no case reaches {}",
             coverage.n_all(),
             never.join(", ")
         ));

@@ -21,6 +21,7 @@ pub(super) mod plain;
 pub(super) mod plugins;
 mod row;
 pub(super) mod scripts;
+pub(super) mod serve;
 pub(super) mod session;
 pub(super) mod skill_install;
 pub(super) mod skills;

@@ -19,6 +19,8 @@ const MAX_NOTICES: u32 = 8;
 
 #[derive(Default)]
 pub(in super::super) struct Plain {
+    /// Flag that shows more, where it is not `--trace`.
+    more_with: Option<&'static str>,
     refusals: BTreeMap<String, u32>,
     notices: BTreeMap<String, u32>,
     /// The calls that run, in words.
@@ -28,6 +30,14 @@ pub(in super::super) struct Plain {
 }
 
 impl Plain {
+    /// The same, with another flag that shows more.
+    pub(super) fn more_with(flag: &'static str) -> Self {
+        Self {
+            more_with: Some(flag),
+            ..Self::default()
+        }
+    }
+
     /// Shows the line for an event, if it has one. Of a subagent, people see its tool calls and what went wrong; everything
     /// else is for its caller.
     pub(in super::super) fn show(&mut self, stamped: &Stamped) -> Option<String> {
@@ -42,7 +52,8 @@ impl Plain {
                 ..
             } => {
                 // A plugin that says much must not scroll away what led to a question.
-                let more = further(&mut self.notices, plugin, MAX_NOTICES)?;
+                let flag = self.more_with;
+                let more = further(&mut self.notices, plugin, MAX_NOTICES, flag)?;
                 line::line(&stamped.event).map(|line| line + &more)
             }
             Event::Assessed { .. } if !stamped.is_main() => None,
@@ -81,7 +92,8 @@ impl Plain {
             AccessOutcome::Masked => (WARN, "masked a secret in"),
             AccessOutcome::Done | AccessOutcome::Failed => return None,
         };
-        let more = further(&mut self.refusals, &record.plugin, MAX_REFUSALS)?;
+        let flag = self.more_with;
+        let more = further(&mut self.refusals, &record.plugin, MAX_REFUSALS, flag)?;
         let why = record.reason.as_deref().unwrap_or_default();
         let row = Row::at(1).add(PLUGIN, &format!("{:<24}", record.plugin));
         let row = row
@@ -93,12 +105,17 @@ impl Plain {
 }
 
 /// Counts a line of a plugin. `None` when it has had its `most`; with the last one goes a hint at further ones.
-fn further(shown: &mut BTreeMap<String, u32>, plugin: &str, most: u32) -> Option<String> {
+fn further(
+    shown: &mut BTreeMap<String, u32>,
+    plugin: &str,
+    most: u32,
+    flag: Option<&str>,
+) -> Option<String> {
     let n_shown = shown.entry(plugin.to_owned()).or_default();
     *n_shown = n_shown.saturating_add(1);
     let more = match *n_shown == most {
-        true => " (further ones with --trace)",
-        false => "",
+        true => format!(" (further ones with {})", flag.unwrap_or("--trace")),
+        false => String::new(),
     };
     (*n_shown <= most).then(|| styled(DIM, more))
 }

@@ -7,8 +7,8 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::{
-    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, bytes, indented, one_line, printable, say,
-    styled,
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, bytes, indented, millis, one_line, printable,
+    say, styled,
 };
 use crate::author::BuildError;
 use crate::author::build::BuildReport;
@@ -47,6 +47,7 @@ pub(in super::super) fn row(report: &Report) {
             .iter()
             .map(|command| format!("/{}", command.name)),
     );
+    parts.extend(report.loop_deadline_ms.map(|_| "loop".to_owned()));
     let name = styled(BOLD, format_args!("{:<NAME_COLUMN$}", report.name));
     let mut lines = wrapped(&parts).into_iter();
     answer_line(format_args!(
@@ -294,10 +295,15 @@ pub(in super::super) fn report(report: &Report) {
             format!("/{:<23} {} ({what})", command.name, command.description),
         );
     }
+    if let Some(deadline_ms) = report.loop_deadline_ms {
+        let what = styled(DIM, "runs with its permissions while `rind serve` runs");
+        let deadline = millis(deadline_ms);
+        line("loop", format!("at most {deadline} a run ({what})"));
+    }
     for name in &report.prompts {
         line("template", one_line(name, NAME));
     }
-    for name in &report.other_exports {
+    for name in report.other_exports.iter().filter(|name| *name != "loop") {
         line("exports", name.clone());
     }
     for point in &report.points {

@@ -17,6 +17,13 @@ pub(in super::super) struct StatusLine {
     n_changes: u32,
 }
 
+impl StatusLine {
+    /// Counts changes from the beginning again.
+    pub(in super::super) fn renew(&mut self) {
+        self.n_changes = 0;
+    }
+}
+
 impl status::Host for HostState {
     async fn set(&mut self, text: String) -> wasmtime::Result<()> {
         // A character has four bytes at most, and an escaped one more; whoever shows it has 80 to show.

@@ -255,3 +255,78 @@ fn a_tool_is_called_by_hand_with_its_trace() {
     rind.run(&["plugin", "call", "hello", "greet", "{"])
         .exits(2);
 }
+
+/// Cases of the loop that does what its settings say.
+fn of_loop(rows: &[(&str, &str)]) -> String {
+    let case = |(how, expect): &(&str, &str)| {
+        format!(
+            "[[case]]\nname = \"{how}: {}\"\n[case.given]\nloop = true\nconfig = {{ how = \"{how}\" }}\n[case.expect]\n{expect}\n",
+            expect.escape_default()
+        )
+    };
+    rows.iter().map(case).collect()
+}
+
+#[test]
+fn cases_of_a_loop_compare_its_outcome_and_count_as_its_coverage() {
+    let passing = of_loop(&[
+        ("done", "done = true"),
+        ("busy", "again = { after_ms = 0, reason = \"beat 1\" }"),
+        ("busy", "done = false"),
+        (
+            "fail",
+            "output = \"it reported an error: the well is dry\\\\u{1b}[2K\"",
+        ),
+        (
+            "spin",
+            "output = \"it was stopped at its deadline of 2000 ms\"",
+        ),
+        (
+            "write",
+            "files = { \"beat-1.txt\" = \"beat\" }\naccesses = [\"external tool write_file done\"]",
+        ),
+        ("busy", "snapshot = true"),
+    ]);
+    let rind = with_cases("looper", |manifest| manifest, &passing);
+    let args = [
+        "plugin",
+        "test",
+        "looper",
+        "--accept",
+        "--report",
+        "json=out.json",
+    ];
+    let ran = rind.run(&args);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let coverage = &report(&rind)["coverage"]["looper"];
+    assert_eq!(coverage["loops"]["the loop"], 7);
+    assert_eq!(coverage["never_called"], serde_json::json!([]));
+}
+
+#[test]
+fn a_case_of_a_loop_that_differs_or_fails_unnoticed_does_not_pass() {
+    let failing = of_loop(&[
+        ("busy", "done = true"),
+        ("done", "again = { after_ms = 5, reason = \"soon\" }"),
+        ("fail", "log = []"),
+    ]);
+    let rind = with_cases("looper", |manifest| manifest, &failing);
+    let stdout = rind.run(&["plugin", "test", "looper"]).exits(1).stdout;
+    for text in [
+        "done\n      expected \"true\"\n      was      \"again after 0 ms: beat 1\"",
+        "again\n      expected \"again after 5 ms: …soon…\"\n      was      \"done\"",
+        "the loop failed, and `output` does not say so: it reported an error: the well is dry",
+    ] {
+        assert!(stdout.contains(text), "{text}\n{stdout}");
+    }
+    let turn = "[[case]]\nname = \"a\"\n[case.expect]\nagain = { after_ms = 5 }\n";
+    let both = "[[case]]\nname = \"a\"\n[case.given]\nloop = true\ninput = \"x\"\n";
+    for (cases, why) in [
+        (turn, "`expect.again` is about the loop of `given.loop`"),
+        (both, "`given.input` is not for a case of `given.loop`"),
+    ] {
+        let rind = with_cases("looper", |manifest| manifest, cases);
+        let stdout = rind.run(&["plugin", "test", "looper"]).exits(1).stdout;
+        assert!(stdout.contains(why), "{stdout}");
+    }
+}

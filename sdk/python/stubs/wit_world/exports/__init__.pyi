@@ -55,7 +55,8 @@ class Loop(Protocol):
     @abstractmethod
     def run(self) -> loop.LoopOutcome:
         """
-        Runs once: until there is nothing to do at present. A run that ends with an error is made again, with growing pauses.
+        Runs once: until there is nothing to do at present. A run that ends with an error is made again after a pause, which grows from
+        1 s to 5 min as long as runs fail.
         
         Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
         """

@@ -3,11 +3,13 @@
 """
 A plugin with a life of its own: a heartbeat, a clock, a listener.
 
-This host checks the exports of a component against this interface and runs no loop yet.
+`rind serve` runs the loops of all plugins side by side, each in a session of its own: `state` is kept from run to run.
 
-Lifecycle: nothing calls it yet.
-Deadline: none yet.
-Access: every plugin may export it.
+Lifecycle: `run` is called while the host serves, and again after the pause that it asks for, until it is done. What it asks,
+calls and runs passes hooks, policy and approval as in a turn, and nobody is there to be asked. The runs of one minute may use
+together what one turn may; limits of a session, such as requests and lines of log, are counted anew every hour.
+Deadline: 60 s a run, which `[limits] timeout` sets to at most 600 s.
+Access: every plugin may export it; a loop runs with the plugin's permissions.
 """
 from typing import TypeVar, Generic, Union, Optional, Protocol, Tuple, List, Any, Self, Callable
 from types import TracebackType

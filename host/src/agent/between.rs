@@ -1,0 +1,119 @@
+//! A call of a plugin between two turns, a slash command or a run of its loop: it may use what a turn offers, and what it used is
+//! kept.
+
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
+use super::scope::Spent;
+use super::{Agent, Error};
+use crate::event::Event;
+use crate::message::Usage;
+use crate::point::caller::Caller;
+use crate::point::failure::Failure;
+use crate::price::Cost;
+use crate::session::Body;
+
+/// A call that has ended.
+pub(crate) struct Ended<T> {
+    /// Result, or the reason why there is none.
+    pub(crate) result: Result<T, String>,
+    /// Milliseconds that it took.
+    pub(crate) duration_ms: u64,
+    /// Tokens that it used.
+    pub(crate) usage: Usage,
+    /// Cost of the tokens.
+    pub(crate) cost: Cost,
+}
+
+/// Reason in the session for calls whose turn was never ended.
+const DROPPED: &str = "[dropped: the turn before ended without a result of this call]";
+
+impl Agent {
+    /// Prepares the session for a call of a plugin: models, tools and subagents are there for it as in a turn, until `cancel` is set.
+    /// It may use as many of them as a turn, less what is `spent`. In the first call, `session-start` is part of it.
+    ///
+    /// # Errors
+    /// The session cannot be written.
+    pub(crate) async fn begin_call(
+        &mut self,
+        spent: Spent,
+        cancel: &CancellationToken,
+    ) -> Result<Caller, Error> {
+        self.announce();
+        self.take_replacements(None);
+        self.dispatcher.begin_turn();
+        self.spec.session.cut_turn(DROPPED)?;
+        let scope = self.enter_turn(cancel.clone());
+        scope.set_spent(spent);
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {}
+            () = self.start() => {}
+        }
+        Ok(scope.caller(0))
+    }
+
+    /// Waits for the call, until `cancel` is set or a hook that must see everything has failed. When such a hook fails by the end of
+    /// the call, the call has failed as well.
+    pub(crate) async fn end_call<T>(
+        &mut self,
+        call: impl Future<Output = Result<T, Failure>>,
+        cancel: &CancellationToken,
+    ) -> Ended<T> {
+        let started = Instant::now();
+        let mut result = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err("it was interrupted".to_owned()),
+            why = self.family.halt.wait() => Err(stopped(&why)),
+            ran = call => ran.map_err(|failure| failure.to_string()),
+        };
+        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let scope = self.scope.clone();
+        if let Some(scope) = &scope {
+            scope.end_agents().await;
+        }
+        self.report_failures().await;
+        if let Some(why) = self.family.halt.take()
+            && result.is_ok()
+        {
+            result = Err(stopped(&why));
+        }
+        if let Some(scope) = &scope {
+            scope.end_skills(&scope.caller(0)).await;
+            scope.ends();
+        }
+        let used = scope.map(|scope| (scope.usage(), scope.cost()));
+        let (usage, cost) = used.unwrap_or_default();
+        Ended {
+            result,
+            duration_ms,
+            usage,
+            cost,
+        }
+    }
+
+    /// Takes what plugins have used of the last call's limits.
+    pub(crate) fn take_spent(&self) -> Spent {
+        let scope = self.scope.as_ref();
+        scope.map(|scope| scope.take_spent()).unwrap_or_default()
+    }
+
+    /// Keeps what a call did, and tells those who watch.
+    ///
+    /// # Errors
+    /// The session cannot be written; those who watch are told nevertheless.
+    pub(crate) async fn keep_call(&mut self, body: Body, event: Event) -> Result<(), Error> {
+        let kept = match self.spec.session.append(body) {
+            Ok(()) => self.spec.session.synced().await,
+            Err(error) => Err(error),
+        };
+        self.tell(event);
+        Ok(kept?)
+    }
+}
+
+/// Returns the reason for a call that did not go on.
+fn stopped(why: &str) -> String {
+    format!("it was stopped: {why}")
+}

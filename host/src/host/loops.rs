@@ -1,0 +1,139 @@
+//! Loops of plugins in a session: one run, and the limits that runs share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Session;
+use crate::agent::{self, Ended, Spent};
+use crate::event::{Event, LoopResult};
+use crate::plugin::loops::{LoopReply, PluginLoop};
+use crate::session::Body;
+
+/// Time in which all runs of a loop may use together what one turn may: a loop that runs ten times a second would otherwise run
+/// forty subagents in it.
+const SHARED_LIMITS_PERIOD: Duration = Duration::from_secs(60);
+
+/// Reason why a run of a loop has no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoopError {
+    /// The plugin has no loop in the session.
+    #[error("plugin `{plugin}` has no loop in this session")]
+    Unknown {
+        /// Name of the plugin.
+        plugin: String,
+    },
+    /// The plugin failed, was stopped at its deadline or by a hook, or was interrupted.
+    #[error("the loop of plugin `{plugin}` failed: {why}")]
+    Failed {
+        /// Name of the plugin.
+        plugin: String,
+        /// Reason.
+        why: String,
+    },
+    /// The session failed.
+    #[error(transparent)]
+    Agent(#[from] agent::Error),
+}
+
+/// Uses of a turn's limits that the runs of loops in a session share.
+#[derive(Default)]
+pub(super) struct SharedLimits {
+    spent: Spent,
+    /// Time of the first run that shares them.
+    since: Option<Instant>,
+}
+
+impl SharedLimits {
+    /// Takes what was used before a run that begins now.
+    fn take(&mut self, now: Instant) -> Spent {
+        let is_over = |since: Instant| now.duration_since(since) >= SHARED_LIMITS_PERIOD;
+        if self.since.is_none_or(is_over) {
+            self.since = Some(now);
+            self.spent = Spent::within("minute");
+        }
+        std::mem::take(&mut self.spent)
+    }
+}
+
+impl Session {
+    /// Loops of the plugins. Nothing runs them but [`run_loop`](Self::run_loop).
+    #[must_use]
+    pub fn loops(&self) -> Arc<[Arc<PluginLoop>]> {
+        self.offers.loops()
+    }
+
+    /// Runs the loop of a plugin once, under its permissions and within its deadline, until `cancel` is set. What it asks, calls and
+    /// runs passes hooks, policy and approval as in a turn; the runs of one minute may use together what one turn may.
+    ///
+    /// # Errors
+    /// The plugin has no loop, the run failed, or the session cannot be written.
+    pub async fn run_loop(
+        &mut self,
+        plugin: &str,
+        cancel: &CancellationToken,
+    ) -> Result<LoopReply, LoopError> {
+        let loops = self.offers.loops();
+        let Some(own) = loops.iter().find(|own| own.plugin() == plugin) else {
+            return Err(LoopError::Unknown {
+                plugin: plugin.to_owned(),
+            });
+        };
+        let spent = self.shared.take(Instant::now());
+        let caller = self.agent.begin_call(spent, cancel).await?;
+        let ended = self.agent.end_call(own.run(&caller), cancel).await;
+        self.shared.spent = self.agent.take_spent();
+        let (body, event) = records(plugin, &ended);
+        self.agent.keep_call(body, event).await?;
+        ended.result.map_err(|why| LoopError::Failed {
+            plugin: plugin.to_owned(),
+            why,
+        })
+    }
+
+    /// Tells those who watch of something that is about a loop.
+    pub(crate) fn tell_loop(&mut self, event: Event) {
+        self.agent.tell(event);
+    }
+
+    /// Returns the length of the session's file, in bytes.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.agent.spec().session.end()
+    }
+
+    /// Counts what plugins may do in one session from the beginning again: lines of log, requests and the like.
+    pub(crate) fn renew_limits(&self) {
+        self.offers.renew_limits();
+    }
+}
+
+/// Makes the entry and the event of a run.
+fn records(plugin: &str, ended: &Ended<LoopReply>) -> (Body, Event) {
+    let (outcome, after, reason) = match &ended.result {
+        Ok(LoopReply::Done) => (LoopResult::Done, None, None),
+        Ok(LoopReply::Again { after, reason }) => (LoopResult::Again, Some(after), Some(reason)),
+        Err(why) => (LoopResult::Failed, None, Some(why)),
+    };
+    let after_ms = after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+    let body = Body::LoopRun {
+        plugin: plugin.to_owned(),
+        outcome,
+        after_ms,
+        reason: reason.cloned(),
+        duration_ms: ended.duration_ms,
+        usage: ended.usage,
+        cost_usd: ended.cost.usd,
+        unpriced_tokens: ended.cost.unpriced_tokens,
+    };
+    let event = Event::LoopRun {
+        plugin: plugin.to_owned(),
+        outcome,
+        after_ms,
+        reason: reason.cloned(),
+        duration_ms: ended.duration_ms,
+    };
+    (body, event)
+}

@@ -1,0 +1,66 @@
+//! Slash commands and loops that the plugins of a session offer between turns, beside the counts of their limits.
+
+use std::sync::{Arc, Mutex};
+
+use crate::lock::lock;
+use crate::plugin::commands::PluginCommand;
+use crate::plugin::loops::PluginLoop;
+use crate::plugin::open::PluginLimits;
+
+/// Offers of the plugins of a session. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct SessionOffers(Arc<Mutex<Offers>>);
+
+/// Offers at one time.
+struct Offers {
+    commands: Arc<[Arc<PluginCommand>]>,
+    loops: Arc<[Arc<PluginLoop>]>,
+    limits: Arc<[Arc<PluginLimits>]>,
+}
+
+impl SessionOffers {
+    pub(super) fn new(
+        commands: Vec<PluginCommand>,
+        loops: Vec<PluginLoop>,
+        limits: Vec<PluginLimits>,
+    ) -> Self {
+        Self(Arc::new(Mutex::new(Offers {
+            commands: commands.into_iter().map(Arc::new).collect(),
+            loops: loops.into_iter().map(Arc::new).collect(),
+            limits: limits.into_iter().map(Arc::new).collect(),
+        })))
+    }
+
+    pub(super) fn commands(&self) -> Arc<[Arc<PluginCommand>]> {
+        lock(&self.0).commands.clone()
+    }
+
+    pub(super) fn loops(&self) -> Arc<[Arc<PluginLoop>]> {
+        lock(&self.0).loops.clone()
+    }
+
+    /// Counts what the plugins may do in the session from the beginning again.
+    pub(super) fn renew_limits(&self) {
+        let limits = lock(&self.0).limits.clone();
+        limits.iter().for_each(|limits| limits.renew());
+    }
+
+    /// Puts the offers of a plugin in place of those of its last version.
+    pub(super) fn replace(
+        &self,
+        plugin: &str,
+        commands: Vec<PluginCommand>,
+        loops: Vec<PluginLoop>,
+        limits: Vec<PluginLimits>,
+    ) {
+        let mut own = lock(&self.0);
+        own.commands = replaced(&own.commands, commands, |own| own.plugin() != plugin);
+        own.loops = replaced(&own.loops, loops, |own| own.plugin() != plugin);
+        own.limits = replaced(&own.limits, limits, |own| own.plugin() != plugin);
+    }
+}
+
+fn replaced<T>(all: &[Arc<T>], new: Vec<T>, is_others: impl Fn(&T) -> bool) -> Arc<[Arc<T>]> {
+    let others = all.iter().filter(|own| is_others(own)).cloned();
+    others.chain(new.into_iter().map(Arc::new)).collect()
+}

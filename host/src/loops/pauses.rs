@@ -1,0 +1,71 @@
+//! Pauses between the runs of one loop.
+
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+
+use super::{FIRST_FAILURE_PAUSE, MAX_FAILURE_PAUSE, MIN_PAUSE};
+
+pub(super) struct Pauses {
+    growing: ExponentialBackoff,
+    /// Failures in a row.
+    failures: u32,
+}
+
+impl Default for Pauses {
+    fn default() -> Self {
+        let growing = ExponentialBuilder::new()
+            .with_min_delay(FIRST_FAILURE_PAUSE)
+            .with_max_delay(MAX_FAILURE_PAUSE)
+            .with_factor(2.0)
+            .without_max_times();
+        Self {
+            growing: growing.build(),
+            failures: 0,
+        }
+    }
+}
+
+impl Pauses {
+    /// Returns the pause after a run that wants another one `after` this time. A failure later on begins with the shortest pause.
+    pub(super) fn after_success(&mut self, after: Duration) -> Duration {
+        *self = Self::default();
+        after.max(MIN_PAUSE)
+    }
+
+    /// Returns the pause after a run that failed.
+    pub(super) fn after_failure(&mut self) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        self.growing.next().unwrap_or(MAX_FAILURE_PAUSE)
+    }
+
+    /// Returns how many runs have failed in a row.
+    pub(super) fn failures(&self) -> u32 {
+        self.failures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_five_minutes_and_start_over_after_a_good_run() {
+        let mut pauses = Pauses::default();
+        let seconds = |pauses: &mut Pauses| pauses.after_failure().as_secs();
+        let grown: Vec<u64> = (0..12).map(|_| seconds(&mut pauses)).collect();
+        assert_eq!(grown, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
+        assert_eq!(pauses.failures(), 12);
+        let minute = Duration::from_secs(60);
+        assert_eq!(pauses.after_success(minute), minute);
+        assert_eq!((pauses.failures(), seconds(&mut pauses)), (0, 1));
+    }
+
+    #[test]
+    fn a_loop_that_asks_for_no_pause_gets_the_shortest_and_one_that_asks_for_ages_gets_those() {
+        let mut pauses = Pauses::default();
+        assert_eq!(pauses.after_success(Duration::ZERO), MIN_PAUSE);
+        let ages = Duration::from_millis(u64::MAX);
+        assert_eq!(pauses.after_success(ages), ages);
+    }
+}

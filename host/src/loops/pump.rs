@@ -1,0 +1,139 @@
+//! Passes the events of one loop's session on to who watches, as fast as they are taken.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{Sender, UnboundedReceiver};
+use tokio_util::sync::CancellationToken;
+
+use crate::event::Stamped;
+
+/// Time that a watcher has to take what is left once the loops were cancelled: one that takes nothing must not keep them from
+/// ending.
+const GRACE: Duration = Duration::from_secs(2);
+
+pub(super) struct Pump {
+    events: UnboundedReceiver<Stamped>,
+    /// `None` when nobody watches, or no longer.
+    watcher: Option<Sender<Stamped>>,
+    /// An event that was not taken yet.
+    next: Option<Stamped>,
+}
+
+impl Pump {
+    pub(super) fn new(
+        events: UnboundedReceiver<Stamped>,
+        watcher: Option<Sender<Stamped>>,
+    ) -> Self {
+        Self {
+            events,
+            watcher,
+            next: None,
+        }
+    }
+
+    /// Does some work, which does not wait for who watches, and passes events on meanwhile.
+    pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = self.pass_one() => {}
+            }
+        }
+    }
+
+    /// Passes on what is left.
+    pub(super) async fn flush(&mut self, cancel: &CancellationToken) {
+        let given_up = async {
+            cancel.cancelled().await;
+            tokio::time::sleep(GRACE).await;
+        };
+        let all = async {
+            while self.next.is_some() || !self.events.is_empty() {
+                self.pass_one().await;
+            }
+        };
+        tokio::select! {
+            () = all => {}
+            () = given_up => {}
+        }
+    }
+
+    /// Passes one event on. Dropped, it loses none.
+    async fn pass_one(&mut self) {
+        if self.next.is_none() {
+            match self.events.recv().await {
+                Some(event) => self.next = Some(event),
+                None => std::future::pending().await,
+            }
+        }
+        let Some(watcher) = &self.watcher else {
+            self.next = None;
+            return;
+        };
+        let is_open = match watcher.reserve().await {
+            Ok(place) => {
+                if let Some(event) = self.next.take() {
+                    place.send(event);
+                }
+                true
+            }
+            Err(_) => false,
+        };
+        if !is_open {
+            (self.watcher, self.next) = (None, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, Events};
+    use crate::point::outcome::Level;
+    use tokio::sync::mpsc::channel;
+
+    #[tokio::test]
+    async fn work_does_not_wait_for_a_watcher_and_no_event_is_lost() {
+        let (events, receiver) = Events::channel();
+        let (sender, mut taken) = channel(1);
+        let mut pump = Pump::new(receiver, Some(sender));
+        let work = async {
+            for n in 0..9 {
+                events.emit(Event::notice(Level::Info, n.to_string()));
+                tokio::task::yield_now().await;
+            }
+        };
+        pump.during(work).await;
+        let never = CancellationToken::new();
+        let take = async {
+            let mut all = Vec::new();
+            while all.len() < 9 {
+                all.extend(taken.recv().await);
+            }
+            all
+        };
+        let (all, ()) = tokio::join!(take, pump.flush(&never));
+        let texts = all.iter().map(|stamped| match &stamped.event {
+            Event::Notice { text, .. } => text.as_str(),
+            _ => "",
+        });
+        assert_eq!(texts.collect::<String>(), "012345678");
+    }
+
+    #[tokio::test]
+    async fn a_watcher_that_takes_nothing_does_not_keep_loops_from_ending() {
+        let (events, receiver) = Events::channel();
+        let (sender, _taken) = channel(1);
+        let mut pump = Pump::new(receiver, Some(sender));
+        for _ in 0..3 {
+            events.emit(Event::notice(Level::Info, "x"));
+        }
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let flushed = tokio::time::timeout(GRACE * 10, pump.flush(&cancel)).await;
+        assert_eq!(flushed, Ok(()));
+    }
+}

@@ -1,0 +1,104 @@
+//! One loop from its first run to its end.
+
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::pauses::Pauses;
+use super::pump::Pump;
+use super::{EndReason, LIMITS_PERIOD, OneLoop};
+use crate::event::Event;
+use crate::host::{LoopError, Session};
+use crate::plugin::loops::LoopReply;
+use crate::point::outcome::Level;
+
+/// Runs a loop again and again, and closes its session at the end.
+pub(super) async fn until_end(
+    own: OneLoop,
+    max_session_bytes: u64,
+    cancel: &CancellationToken,
+) -> EndReason {
+    let mut session = own.session;
+    let mut pump = Pump::new(session.events(), own.watcher);
+    let mut runs = Runs {
+        plugin: &own.plugin,
+        max_session_bytes,
+        pauses: Pauses::default(),
+        renewed: Instant::now(),
+    };
+    let why = runs.all(&mut session, &mut pump, cancel).await;
+    if let EndReason::Failed(why) = &why {
+        let text = format!(
+            "the loop of plugin `{}` is not run again: {why}",
+            own.plugin
+        );
+        session.tell_loop(Event::notice(Level::Error, text));
+    }
+    let closed = pump.during(session.close()).await;
+    pump.flush(cancel).await;
+    match (why, closed) {
+        (EndReason::Failed(why), _) => EndReason::Failed(why),
+        (_, Err(error)) => EndReason::Broken(format!("its session was not closed: {error}")),
+        (why, Ok(())) => why,
+    }
+}
+
+/// The runs of one loop.
+struct Runs<'a> {
+    plugin: &'a str,
+    max_session_bytes: u64,
+    pauses: Pauses,
+    /// Time at which the limits of the session were counted from the beginning.
+    renewed: Instant,
+}
+
+impl Runs<'_> {
+    async fn all(
+        &mut self,
+        session: &mut Session,
+        pump: &mut Pump,
+        cancel: &CancellationToken,
+    ) -> EndReason {
+        loop {
+            if cancel.is_cancelled() {
+                return EndReason::Interrupted;
+            }
+            let bytes = session.file_bytes();
+            if bytes > self.max_session_bytes {
+                return EndReason::Failed(format!(
+                    "its session has {bytes} bytes, more than the {} of one loop; starting again begins another",
+                    self.max_session_bytes
+                ));
+            }
+            if self.renewed.elapsed() >= LIMITS_PERIOD {
+                session.renew_limits();
+                self.renewed = Instant::now();
+            }
+            let ran = pump.during(session.run_loop(self.plugin, cancel)).await;
+            let (delay, reason) = match ran {
+                Ok(LoopReply::Done) => return EndReason::Done,
+                Ok(LoopReply::Again { after, reason }) => {
+                    (self.pauses.after_success(after), reason)
+                }
+                Err(_) if cancel.is_cancelled() => return EndReason::Interrupted,
+                Err(error @ LoopError::Unknown { .. }) => {
+                    return EndReason::Failed(error.to_string());
+                }
+                Err(LoopError::Failed { why, .. }) => (self.pauses.after_failure(), why),
+                // A disk that is full may have room later.
+                Err(error) => (self.pauses.after_failure(), error.to_string()),
+            };
+            session.tell_loop(Event::LoopWait {
+                plugin: self.plugin.to_owned(),
+                delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+                failures: self.pauses.failures(),
+                reason,
+            });
+            pump.flush(cancel).await;
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => {}
+                () = pump.during(sleep(delay)) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A plugin's loop, and one run of it.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::bindings::exports::rind::plugin::loop_ as wit;
+use super::convert;
+use super::instance::Slot;
+use super::sanitize::Sanitizer;
+use crate::point::caller::Caller;
+use crate::point::deadline::within;
+use crate::point::failure::Failure;
+
+/// Name of the interface.
+pub(super) const INTERFACE: &str = "loop";
+
+/// Longest reason for another run, in bytes: a few words for the operator, and a line of a session at every run.
+pub const MAX_REASON_BYTES: usize = 200;
+
+/// Result of one run of a loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoopReply {
+    /// The loop is done: nothing is left to do.
+    Done,
+    /// The loop is to run again.
+    Again {
+        /// Time to wait before the next run, as the loop wants it.
+        after: Duration,
+        /// Reason for the operator: one line, at most [`MAX_REASON_BYTES`].
+        reason: String,
+    },
+}
+
+/// The loop of a plugin in a session.
+pub struct PluginLoop {
+    pub(super) plugin: String,
+    pub(super) slot: Arc<Slot>,
+    pub(super) deadline: Duration,
+}
+
+impl PluginLoop {
+    /// Returns the name of the plugin.
+    #[must_use]
+    pub fn plugin(&self) -> &str {
+        &self.plugin
+    }
+
+    /// Returns the longest time of one run: 60 s, or `[limits] timeout` of the manifest up to 600 s.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// Runs the loop once, within its deadline.
+    pub(crate) async fn run(&self, caller: &Caller) -> Result<LoopReply, Failure> {
+        let call = pin!(self.call(caller));
+        within(self.deadline, Instant::now(), call).await
+    }
+
+    async fn call(&self, caller: &Caller) -> Result<LoopReply, Failure> {
+        let called = self
+            .slot
+            .call(caller, INTERFACE, |functions| functions.run_loop, ());
+        let (answer,) = called.await?;
+        let sanitizer = Sanitizer::new(self.slot.backing(), caller, INTERFACE);
+        match answer {
+            Ok(wit::LoopOutcome::Done) => Ok(LoopReply::Done),
+            Ok(wit::LoopOutcome::Again(next)) => Ok(LoopReply::Again {
+                after: Duration::from_millis(next.after_ms),
+                reason: sanitizer.line("reason", &next.reason, MAX_REASON_BYTES),
+            }),
+            Err(error) => Err(Failure::Error(convert::guest_error(error, sanitizer))),
+        }
+    }
+}
+
+impl std::fmt::Debug for PluginLoop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PluginLoop")
+            .field("plugin", &self.plugin)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,21 @@
+import { asError } from "./hook.js";
+
+/** Makes the export `loop` of a function that is one run. */
+export function runLoop(run) {
+  return {
+    run() {
+      try {
+        return run() ?? { tag: "done" };
+      } catch (error) {
+        throw asError(error);
+      }
+    },
+  };
+}
+
+/** Asks for another run after this many milliseconds. */
+export function again(afterMs, reason) {
+  if (!(afterMs >= 0)) throw { tag: "invalid-input", val: `${afterMs} is no number of milliseconds` };
+  // The engine takes a number here, and traps at a bigint.
+  return { tag: "again", val: { afterMs: Math.min(Math.round(afterMs), Number.MAX_SAFE_INTEGER), reason } };
+}
