@@ -47,6 +47,9 @@ mod bare {
     });
 }
 
+/// Bytes that one call may hand over, as for plugins.
+const HOSTCALL_BYTES: usize = 32 << 20;
+
 const SIZES: [(&str, usize); 3] = [("100 B", 100), ("10 KB", 10_000), ("1 MB", 1_000_000)];
 
 fn runtime() -> Runtime {
@@ -146,6 +149,7 @@ struct Bare {
 
 #[derive(Default)]
 struct State {
+    limits: wasmtime::StoreLimits,
     wasi: wasmtime_wasi::WasiCtx,
     table: wasmtime::component::ResourceTable,
 }
@@ -175,8 +179,10 @@ fn bare_instance(runtime: &Runtime) -> Bare {
     wasmtime_wasi::p2::add_to_linker_async(&mut linker).unwrap();
     bare::Echo::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state).unwrap();
     let mut store = wasmtime::Store::new(&engine, State::default());
+    store.limiter(|state| &mut state.limits);
     store.set_epoch_deadline(1);
     store.epoch_deadline_async_yield_and_update(1);
+    store.set_hostcall_fuel(HOSTCALL_BYTES);
     let echo = runtime
         .block_on(bare::Echo::instantiate_async(
             &mut store, &component, &linker,
