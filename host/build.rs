@@ -1,4 +1,4 @@
-//! Compiles the plugins that the program carries, and puts their files where `cli::carried` includes them from.
+//! Compiles the plugins that the program carries, and puts their files where `program/main.rs` includes them from.
 //!
 //! Compiled and not committed: a component in the tree could be another than its source, and every change of the SDK or the
 //! contract changes all of them. Compiled here and not by whoever makes a release: then each way to build the program makes the

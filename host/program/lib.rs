@@ -60,8 +60,9 @@
 //! too; a policy of one's own implements [`Policy`](tool::policy::Policy), a person is asked through
 //! [`Approver`](tool::approval::Approver). `examples/` has a server that keeps many sessions, and a policy.
 //!
-//! The code lies in the crate `rind-lib`, which this one is the name of. A package has one build script, and its library waits for
-//! it: this way the library is compiled while the plugins are that the program carries.
+//! The code is in the crate `rind-lib`, which this crate re-exports. Cargo compiles a library only after the build script of its
+//! package has run. In a package of its own, the library is compiled while the build script of this package compiles the plugins
+//! that the program carries.
 
 #[doc(inline)]
 pub use rind_lib::*;

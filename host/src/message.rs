@@ -187,7 +187,7 @@ impl Message {
         }
     }
 
-    /// The same as the words of somebody else than its role says.
+    /// Sets whose words they are, where it is not who the role says.
     #[must_use]
     pub fn from(self, origin: Origin) -> Self {
         Self {
@@ -196,7 +196,7 @@ impl Message {
         }
     }
 
-    /// The same with parts of skills in it.
+    /// Adds parts of skills.
     #[must_use]
     pub(crate) fn with_skills(self, skills: Vec<SkillPart>) -> Self {
         Self { skills, ..self }

@@ -59,7 +59,7 @@ impl Turn<'_> {
         self.emit_message_as(message, None).await;
     }
 
-    /// The same with the text of the message as it was shown, when hooks have let all of it through.
+    /// Emits a message with its text as it was shown, when hooks have let all of it through.
     pub(super) async fn emit_message_as(&self, message: Message, shown: Option<String>) {
         let caller = self.caller();
         let shown = self

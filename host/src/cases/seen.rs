@@ -161,7 +161,7 @@ impl Seen {
         }
     }
 
-    /// The same with `~` in place of the folder of the run, whose name differs from run to run and says nothing.
+    /// Puts `~` in place of the folder of the run, whose name differs from run to run and says nothing.
     pub(super) fn without(mut self, root: &Path) -> Self {
         let root = root.display().to_string();
         let lists = [

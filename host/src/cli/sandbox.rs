@@ -26,7 +26,8 @@ pub(super) async fn sandbox(paths: &Paths, config: &Config) -> anyhow::Result<Sa
     sandbox_of(paths, config.section()?, &own_folders(paths)).await
 }
 
-/// The same with settings that are not all those of a file. `own` are the folders that no command may see.
+/// Finds the way in which commands run, with settings that are not all those of a file. `own` are the folders that no command may
+/// see.
 pub(super) async fn sandbox_of(
     paths: &Paths,
     config: SandboxConfig,
@@ -71,7 +72,7 @@ impl Sandbox {
         commands(self.config.bash, &self.detected, keeper)
     }
 
-    /// The same, and says so when it is not what was hoped for.
+    /// Returns the way in which commands run, and says so when it is not what was hoped for.
     pub(super) fn commands(&self) -> Commands {
         let commands = self.quiet_commands();
         match &commands {

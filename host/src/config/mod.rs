@@ -154,7 +154,7 @@ impl Layer {
         })
     }
 
-    /// The same error at the element of a list that it is about: what an element itself refuses has the place of the list.
+    /// Moves an error to the element of a list that it is about: what an element itself refuses has the place of the list.
     fn at_element<T: Section>(&self, mut error: Error) -> Error {
         let Error::Invalid { line, message, .. } = &mut error else {
             return error;
@@ -204,7 +204,7 @@ fn no_section(key: &str, known: &[&str]) -> String {
     format!("unknown section `{key}`; known: {}", known.join(", "))
 }
 
-/// The same error with the section it is in.
+/// Adds the section to an error.
 fn within<T: Section>(mut error: Error) -> Error {
     if let Error::Invalid { message, .. } = &mut error {
         *message = format!("in [{}]: {message}", T::NAME);

@@ -95,7 +95,7 @@ pub(crate) struct Bundle(pub(crate) BTreeMap<String, String>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamped {
     pub(crate) source_hash: String,
-    /// Whether it is as it was made.
+    /// Whether its files are those that `derive` wrote.
     pub(crate) is_whole: bool,
     /// Model that wrote a part of it.
     pub(crate) summarized_by: Option<String>,

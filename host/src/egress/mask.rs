@@ -115,7 +115,7 @@ impl Mask {
         }
     }
 
-    /// The same for an error.
+    /// Masks the text of an error.
     pub(super) fn error(&self, error: Error) -> Error {
         Error {
             text: self.text(&error.text),

@@ -214,7 +214,7 @@ impl Events {
         *listeners = left.cloned().chain(new).collect();
     }
 
-    /// The same stream for what happens in a subagent.
+    /// Returns the stream for events of a subagent.
     #[must_use]
     pub fn of_subagent(&self, agent: &Arc<str>) -> Self {
         Self {

@@ -203,7 +203,7 @@ impl Decision {
         self.of(Standing::Waiting).next().is_some()
     }
 
-    /// The same after a yes to everything that waited.
+    /// Grants everything that waited for a yes.
     #[must_use]
     pub fn with_yes(mut self, why: &str) -> Self {
         for row in &mut self.rows {

@@ -134,7 +134,7 @@ impl HostState {
         }
     }
 
-    /// The same; a meter counts a call of this import.
+    /// Counts a call of this import, where there is a meter.
     pub(super) fn counted(&mut self, import: &'static str) -> &mut Self {
         if let Some(meter) = &self.backing.meter {
             meter.count(import);

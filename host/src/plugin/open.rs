@@ -212,7 +212,7 @@ impl Loaded {
         self.spec_with(point, kind, options, &self.settings)
     }
 
-    /// The same with other settings of the operator.
+    /// Describes a hook under other settings of the operator.
     pub(super) fn spec_with(
         &self,
         point: &str,

@@ -286,7 +286,7 @@ pub(super) fn may_block(manifest: &Manifest, settings: &PluginSettings) -> bool 
     is_unknown || hooks.any(|(point, options)| blocks(point, options, settings))
 }
 
-/// The same where its exports are known.
+/// Whether a hook of the plugin blocks on failure, where its exports are known.
 pub(super) fn does_block(plugin: &Loaded) -> bool {
     let exports = plugin.exports.iter();
     let mut points = exports.filter(|export| catalog::find(export).is_some());

@@ -116,7 +116,7 @@ impl PluginStore {
         }
     }
 
-    /// The same for a plugin that is not granted what it asks for yet: it may look, and keeps nothing.
+    /// Closes the store to a plugin that is not granted what it asks for yet: it may look, and keeps nothing.
     #[must_use]
     pub fn closed(self) -> Self {
         let is_closed = true;

@@ -62,7 +62,7 @@ impl Caller {
         }
     }
 
-    /// The same for what belongs to a tool call.
+    /// Returns the caller for what belongs to a tool call.
     #[must_use]
     pub fn for_call(&self, id: &str) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Caller {
         }
     }
 
-    /// The same context, one plugin deeper.
+    /// Returns the caller one plugin deeper.
     #[must_use]
     pub fn caused_by(&self, plugin: &Arc<str>) -> Self {
         let mut caller = self.clone();

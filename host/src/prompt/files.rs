@@ -202,7 +202,7 @@ mod tests {
         check_after(files, |_| (), workspace, expected)
     }
 
-    /// The same with something else done after the files were made.
+    /// Checks context files, with something else done after they were made.
     fn check_after(
         files: &[(&str, &str)],
         then: impl Fn(&Path),

@@ -148,7 +148,7 @@ impl OpenScript {
         });
     }
 
-    /// Whether it is asked about this payload.
+    /// Whether the script is called for this payload.
     fn is_asked(&self, payload: &Value) -> bool {
         self.script.matcher.as_ref().is_none_or(|matcher| {
             let tool = payload.pointer("/call/name").and_then(Value::as_str);

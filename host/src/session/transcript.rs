@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// The same the other way round; a failed result has a `!`.
+    /// Writes a transcript as a shape; a failed result has a `!`.
     fn shape(transcript: &Transcript) -> String {
         let word = |message: &Message| {
             let results = message.tool_results();

@@ -181,7 +181,7 @@ pub struct GeneratedFrom {
     pub source_hash: Option<String>,
 }
 
-/// Gravity of a diagnostic.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
@@ -200,7 +200,7 @@ pub struct Diagnostic {
     pub line: usize,
     /// Column, from 1.
     pub column: usize,
-    /// Gravity.
+    /// Severity.
     pub severity: Severity,
     /// Problem, in one line.
     pub text: String,
@@ -239,7 +239,7 @@ pub struct Skill {
     pub body_line: usize,
     /// Base directory of the bundle, as it was found.
     pub dir: PathBuf,
-    /// The same without links. Files of the bundle are read only while its place is still this one.
+    /// Folder of the bundle without links. Files of the bundle are read only while its place is still this one.
     #[serde(skip)]
     pub real_dir: PathBuf,
     /// Content of the bundle, if it is only used as it was when somebody trusted it.

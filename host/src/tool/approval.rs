@@ -79,14 +79,14 @@ impl Question {
         }
     }
 
-    /// The same question with what the tool's plugin may do.
+    /// Adds what the tool's plugin may do.
     #[must_use]
     pub fn may(mut self, may: &[String]) -> Self {
         self.may = may.iter().map(|words| one_line(words)).collect();
         self
     }
 
-    /// The same question with what is there [now](super::Tool::target), which stands behind the name of the file.
+    /// Adds what is there [now](super::Tool::target), which stands behind the name of the file.
     #[must_use]
     pub fn now(mut self, target: Option<String>) -> Self {
         let shown = target.map(|text| ShownLine {
@@ -98,7 +98,7 @@ impl Question {
         self
     }
 
-    /// The same question about a call that a plugin makes. Whoever said always to the model did not say so to the plugin.
+    /// Says that a plugin makes the call. Whoever said always to the model did not say so to the plugin.
     #[must_use]
     pub fn made_by(mut self, plugin: &str) -> Self {
         self.tool_key = *blake3::keyed_hash(&self.tool_key, plugin.as_bytes()).as_bytes();
@@ -106,7 +106,7 @@ impl Question {
         self
     }
 
-    /// The same question without an answer that covers more than this call, for this reason.
+    /// Leaves out answers that cover more than this call, for this reason.
     #[must_use]
     pub(crate) fn only_now(mut self, why: &str) -> Self {
         self.covers = Err(why.to_owned());

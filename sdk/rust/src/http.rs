@@ -52,7 +52,7 @@ impl Request {
         })
     }
 
-    /// The same with one header more.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push(Header {

@@ -125,7 +125,7 @@ impl Answer {
         self
     }
 
-    /// The same for a call that failed.
+    /// Says that the call failed.
     #[must_use]
     pub fn failed(mut self) -> Self {
         self.is_error = true;

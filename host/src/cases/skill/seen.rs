@@ -103,7 +103,7 @@ impl SkillSeen {
         })
     }
 
-    /// The same with `~` in place of the folder of the run and `{baseDir}` in place of the skill's, which differ from machine to
+    /// Puts `~` in place of the folder of the run and `{baseDir}` in place of the skill's, which differ from machine to
     /// machine and say nothing.
     pub(super) fn without(mut self, root: &Path, skill: &Path) -> Self {
         let (root, skill) = (root.display().to_string(), skill.display().to_string());

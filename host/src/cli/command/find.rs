@@ -27,7 +27,7 @@ pub(super) fn of_plugins(plugins: &PluginSet) -> Vec<Entry> {
     each.flat_map(|plugin| of_plugin(plugin)).collect()
 }
 
-/// The same of one plugin.
+/// Lists the commands of one plugin.
 pub(super) fn of_plugin(plugin: &Loaded) -> Vec<Entry> {
     let origin = Origin::Plugin(plugin.trust, plugin.manifest.name.clone());
     let own = plugin.commands.iter();

@@ -30,7 +30,7 @@ pub(in super::super) struct Plain {
 }
 
 impl Plain {
-    /// The same, with another flag that shows more.
+    /// Names another flag that shows more.
     pub(super) fn more_with(flag: &'static str) -> Self {
         Self {
             more_with: Some(flag),

@@ -194,7 +194,7 @@ pub(in super::super) fn why(left: &LeftOut) -> String {
     }
 }
 
-/// The same on standard error, for a turn that continues without them.
+/// Warns of plugins that are not loaded, on standard error: the turn continues without them.
 pub(in super::super) fn warn_left_out(plugins: &PluginSet) {
     // What is relied on ends the run, and is said then; what would allow a plugin that waits is said only here.
     let is_news = |left: &&LeftOut| match left.why {

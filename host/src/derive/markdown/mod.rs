@@ -76,7 +76,7 @@ pub(super) fn first_line(text: &str, kind: Kind, limit: usize) -> String {
     sentence_line(&docs, limit)
 }
 
-/// The same, of documentation that was written again before.
+/// Returns the first sentence of documentation that was written again before.
 pub(super) fn sentence_line(docs: &str, limit: usize) -> String {
     let text = first_paragraph(docs).unwrap_or_default();
     let mut line = String::new();

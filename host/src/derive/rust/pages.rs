@@ -127,7 +127,7 @@ fn in_words(conditions: &[String]) -> String {
     format!("with {} only", each.collect::<Vec<_>>().join(" and "))
 }
 
-/// The same as a sentence; nothing for something that is always there.
+/// Writes the conditions as a sentence; nothing for something that is always there.
 fn conditions(all: &[String], page: &mut String) {
     if !all.is_empty() {
         let words = in_words(all);

@@ -27,7 +27,7 @@ impl Reference {
         format!("{SCHEME}{}/{}", self.host, self.path)
     }
 
-    /// The same repository with another tag.
+    /// Returns the repository with another tag.
     pub(crate) fn with_tag(&self, tag: String) -> Self {
         Self {
             tag: Some(tag),

@@ -50,16 +50,16 @@ pub struct Manifest {
     /// Options of its hooks by point; the exports of the component say which it has.
     #[serde(default, serialize_with = "plain_keys")]
     pub hooks: BTreeMap<Spanned<String>, HookOptions>,
-    /// Folders.
+    /// Folders that it reads and writes; needs the side effect `filesystem`.
     #[serde(default)]
     pub filesystem: Option<Filesystem>,
-    /// Hosts.
+    /// Hosts that it reaches, and credentials that requests get on their way; needs the side effect `network`.
     #[serde(default)]
     pub network: Option<Network>,
-    /// Other powers.
+    /// Use of the model, of subagents and of tools; needs the side effect `external`.
     #[serde(default)]
     pub external: Option<External>,
-    /// Limits.
+    /// Limits of memory and time.
     #[serde(default)]
     pub limits: Limits,
     /// JSON Schema of its settings.
@@ -74,7 +74,7 @@ pub struct Manifest {
     /// Points of others that it implements, written `owner.NAME`.
     #[serde(default)]
     pub implements: BTreeMap<String, HookOptions>,
-    /// Concessions.
+    /// Concessions to the runtimes of languages.
     #[serde(default)]
     pub compat: Compat,
 }

@@ -97,7 +97,7 @@ impl Scripted {
         Script::from_toml("(built in)", DEFAULT_SCRIPT).map(Self::new)
     }
 
-    /// The same, but keeps every body it is sent, for [`Self::bodies`]. Off by default: bodies grow with the
+    /// Keeps every body it is sent, for [`Self::bodies`]. Off by default: bodies grow with the
     /// conversation.
     #[must_use]
     pub fn recording(mut self) -> Self {
@@ -105,7 +105,7 @@ impl Scripted {
         self
     }
 
-    /// The same, and says that it offers these models.
+    /// Sets the models that it says it offers.
     #[must_use]
     pub fn offering(mut self, models: Vec<String>) -> Self {
         self.models = models;

@@ -135,7 +135,7 @@ impl Reply {
         Self::default().and_call(name, arguments)
     }
 
-    /// The same with one more tool call.
+    /// Adds a tool call.
     #[must_use]
     pub fn and_call(mut self, name: impl Into<String>, arguments: Value) -> Self {
         self.tool_calls.push(ReplyCall {

@@ -48,7 +48,7 @@ pub struct SkillFile<'a> {
     pub folder: &'a str,
     /// Base directory of the bundle, as it was found.
     pub dir: &'a Path,
-    /// The same without links.
+    /// Folder of the bundle without links.
     pub real_dir: &'a Path,
     /// Content of the bundle, if it is only used as it was when it was held.
     pub held: Option<&'a Arc<HeldFolder>>,

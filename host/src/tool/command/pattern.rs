@@ -66,7 +66,7 @@ impl CommandPattern {
         self.against(part, None)
     }
 
-    /// The same with the program's name alone, whatever folder it is in: for rules that ask or deny.
+    /// Matches by the program's name alone, whatever folder it is in: for rules that ask or deny.
     #[must_use]
     pub fn matched_by_name(&self, part: &Part) -> Matched {
         let Some(Word::Literal(program)) = part.words.first() else {

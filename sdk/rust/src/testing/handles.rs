@@ -158,7 +158,7 @@ fn part(text: &str, offset: u64, length: u64) -> String {
 }
 
 impl Slice {
-    /// The same with a summary, as after it was made.
+    /// Adds a summary, as after it was made.
     #[must_use]
     pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
         self.summary = summary.into();
@@ -167,21 +167,21 @@ impl Slice {
 }
 
 impl WireResponse {
-    /// The same with a cost.
+    /// Sets the cost.
     #[must_use]
     pub fn with_cost(mut self, usd: Option<f64>) -> Self {
         self.cost_usd = usd;
         self
     }
 
-    /// The same with the time it took.
+    /// Sets the time it took.
     #[must_use]
     pub fn with_latency_ms(mut self, milliseconds: u64) -> Self {
         self.latency_ms = milliseconds;
         self
     }
 
-    /// The same with a body.
+    /// Sets the body.
     #[must_use]
     pub fn with_body(mut self, body: impl Into<String>) -> Self {
         self.body = body.into();
@@ -206,7 +206,7 @@ impl FinishedCall {
         self.parts.get(index as usize).cloned()
     }
 
-    /// The same with these parts.
+    /// Sets the parts.
     #[must_use]
     pub fn with_parts(mut self, parts: Vec<Part>) -> Self {
         self.content = text_of(&parts);
@@ -214,28 +214,28 @@ impl FinishedCall {
         self
     }
 
-    /// The same for a call with another id.
+    /// Sets the id of the call.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.call.id = id.into();
         self
     }
 
-    /// The same for a call with these arguments.
+    /// Sets the arguments of the call.
     #[must_use]
     pub fn with_arguments(mut self, arguments: impl Into<serde_json::Value>) -> Self {
         self.call.arguments = arguments.into().to_string();
         self
     }
 
-    /// The same for a call that failed, or did not.
+    /// Sets whether the call failed.
     #[must_use]
     pub fn with_error(mut self, is_error: bool) -> Self {
         self.is_error = is_error;
         self
     }
 
-    /// The same with the time that the tool ran.
+    /// Sets the time that the tool ran.
     #[must_use]
     pub fn with_duration_ms(mut self, milliseconds: u64) -> Self {
         self.duration_ms = milliseconds;
