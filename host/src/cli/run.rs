@@ -273,8 +273,9 @@ pub(super) async fn show_all(
                 }
                 None => is_over = true,
             },
-            // Not the end of the channel: who else holds a sender does not matter.
-            () = over.cancelled() => is_over = true,
+            // Not the end of the channel: who else holds a sender does not matter. What was sent before still comes, also behind
+            // an event that another thread is sending: until that is there, nothing comes.
+            () = over.cancelled(), if !events.is_closed() => events.close(),
             () = cancel.cancelled(), if !is_interrupted => {
                 is_interrupted = true;
                 renderer.interrupted();

@@ -467,6 +467,13 @@ impl Plain {
                 },
             }
         };
+        // What was sent before the end comes still.
+        self.events.close();
+        while let Some(event) = self.events.recv().await {
+            self.renderer.show(&event);
+            self.telemetry.take(&event);
+            programs.take(&event);
+        }
         self.renderer.finish();
         self.telemetry.finish().await;
         for input in self.steering.take_all() {
