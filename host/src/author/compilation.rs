@@ -14,7 +14,7 @@ pub(crate) const TARGET: &str = "wasm32-wasip2";
 pub(crate) const PROFILE: &str = "plugin";
 
 /// The profile. Given on the command line, so that any crate gets it without writing it.
-const SETTINGS: [&str; 7] = [
+const SETTINGS: [&str; 8] = [
     "inherits=\"release\"",
     // A component is stripped of it anyway.
     "debug=false",
@@ -23,6 +23,8 @@ const SETTINGS: [&str; 7] = [
     "codegen-units=1",
     "strip=true",
     "panic=\"abort\"",
+    // Macros run here and are not part of a component: in one part each they are compiled soonest.
+    "build-override.codegen-units=1",
 ];
 
 /// Variables that say where the toolchain and its settings are and how to reach the network. All others are left out: those
