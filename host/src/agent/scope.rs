@@ -106,7 +106,7 @@ struct Tally {
 }
 
 /// Uses that count against the limits of a turn.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Spent {
     host_calls: HostCallCounts,
     /// Subagents that models ran.

@@ -48,14 +48,15 @@ pub(super) struct SharedLimits {
 }
 
 impl SharedLimits {
-    /// Takes what was used before a run that begins now.
-    fn take(&mut self, now: Instant) -> Spent {
+    /// Returns what was used before a run that begins now. It stays until the run says what it used, which one that cannot begin
+    /// never does.
+    fn share(&mut self, now: Instant) -> Spent {
         let is_over = |since: Instant| now.duration_since(since) >= SHARED_LIMITS_PERIOD;
         if self.since.is_none_or(is_over) {
             self.since = Some(now);
             self.spent = Spent::within("minute");
         }
-        std::mem::take(&mut self.spent)
+        self.spent.clone()
     }
 }
 
@@ -82,7 +83,7 @@ impl Session {
                 plugin: plugin.to_owned(),
             });
         };
-        let spent = self.shared.take(Instant::now());
+        let spent = self.shared.share(Instant::now());
         let caller = self.agent.begin_call(spent, cancel).await?;
         let ended = self.agent.end_call(own.run(&caller), cancel).await;
         self.shared.spent = self.agent.take_spent();

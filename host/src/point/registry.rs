@@ -1,14 +1,15 @@
 //! Hooks bound to each point, in the order they run.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustc_hash::FxBuildHasher;
 
 use super::failure::OnFailure;
-use super::{Hook, Point, catalog};
+use super::{Hook, PluginPoint, Point, catalog};
 
 /// Priority of a hook that names none. Lower runs first.
 pub const DEFAULT_PRIORITY: u16 = 100;
@@ -114,20 +115,50 @@ fn insert<P: Point>(hooks: &mut Vec<Bound<P>>, new: Bound<P>) {
 /// All hooks of all points. Built once from the loaded plugins, then only read.
 #[derive(Default)]
 pub struct Registry {
-    points: HashMap<String, Box<dyn Hooks>, FxBuildHasher>,
+    /// Those of built-in points, by the type of the point: no name is hashed and compared.
+    built_in: HashMap<TypeId, Box<dyn Hooks>, FxBuildHasher>,
+    /// Those of points that plugins define, by name.
+    defined: HashMap<String, Box<dyn Hooks>, FxBuildHasher>,
     specs: Vec<Arc<HookSpec>>,
 }
 
+/// Whether plugins define the points of this type.
+fn is_defined<P: Point>() -> bool {
+    TypeId::of::<P>() == TypeId::of::<PluginPoint>()
+}
+
+/// Copies hooks with `with` in place of those of a plugin.
+fn replace<K: Clone + Eq + Hash>(
+    hooks: &HashMap<K, Box<dyn Hooks>, FxBuildHasher>,
+    plugin: &str,
+    with: HashMap<K, Box<dyn Hooks>, FxBuildHasher>,
+) -> HashMap<K, Box<dyn Hooks>, FxBuildHasher> {
+    let kept = hooks.iter();
+    let kept = kept.map(|(point, hooks)| (point.clone(), hooks.without(plugin)));
+    let mut all: HashMap<_, _, FxBuildHasher> = kept.collect();
+    for (point, new) in with {
+        match all.get_mut(&point) {
+            Some(hooks) => hooks.take(new),
+            None => {
+                all.insert(point, new);
+            }
+        }
+    }
+    all
+}
+
 impl Registry {
-    /// Binds a hook to `spec.point`, in its place in the order.
+    /// Binds a hook to its point, in its place in the order. Of points that plugins define, `spec.point` names the one.
     pub fn add<P: Point>(&mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) {
         let spec = Arc::new(spec);
         self.specs.push(spec.clone());
-        let slot = self
-            .points
-            .entry(spec.point.clone())
-            .or_insert_with(|| Box::new(Vec::<Bound<P>>::new()));
-        // A name always goes with one type: built-in names with their marker, names with a dot with `PluginPoint`.
+        let new = || -> Box<dyn Hooks> { Box::new(Vec::<Bound<P>>::new()) };
+        let slot = if is_defined::<P>() {
+            let name = spec.point.clone();
+            self.defined.entry(name).or_insert_with(new)
+        } else {
+            self.built_in.entry(TypeId::of::<P>()).or_insert_with(new)
+        };
         let slot: &mut dyn Any = &mut **slot;
         if let Some(bound) = slot.downcast_mut::<Vec<Bound<P>>>() {
             insert(bound, Bound { spec, hook });
@@ -139,25 +170,22 @@ impl Registry {
     pub fn replaced(&self, plugin: &str, with: Self) -> Self {
         let others = self.specs.iter().filter(|spec| &*spec.plugin != plugin);
         let specs = others.cloned().chain(with.specs).collect();
-        let kept = self.points.iter();
-        let kept = kept.map(|(point, hooks)| (point.clone(), hooks.without(plugin)));
-        let mut points: HashMap<_, _, FxBuildHasher> = kept.collect();
-        for (point, new) in with.points {
-            match points.get_mut(&point) {
-                Some(hooks) => hooks.take(new),
-                None => {
-                    points.insert(point, new);
-                }
-            }
+        Self {
+            built_in: replace(&self.built_in, plugin, with.built_in),
+            defined: replace(&self.defined, plugin, with.defined),
+            specs,
         }
-        Self { points, specs }
     }
 
-    /// The hooks of a point in the order they run.
+    /// The hooks of a point in the order they run. Of points that plugins define, `point` names the one.
     #[must_use]
     pub fn hooks<P: Point>(&self, point: &str) -> &[Bound<P>] {
-        self.points
-            .get(point)
+        let found = if is_defined::<P>() {
+            self.defined.get(point)
+        } else {
+            self.built_in.get(&TypeId::of::<P>())
+        };
+        found
             .and_then(|slot| (&**slot as &dyn Any).downcast_ref::<Vec<Bound<P>>>())
             .map_or(&[], Vec::as_slice)
     }

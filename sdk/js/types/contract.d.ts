@@ -113,14 +113,14 @@ declare module "rind:plugin/agents@0.1.1" {
 declare module "rind:plugin/ask@0.1.1" {
   import type { Error } from "rind:plugin/types@0.1.1";
   /** Asks for a yes or a no. `text` is at most 1,000 bytes. */
-  export function confirm(text: string, default: boolean): boolean;
+  export function confirm(text: string, default_: boolean): boolean;
   /**
    * Asks to choose one of 2 to 9 options of at most 100 bytes each, and returns its place in the list, from 0. `default` is such a
    * place.
    */
-  export function choose(text: string, options: Array<string>, default: number): number;
+  export function choose(text: string, options: Array<string>, default_: number): number;
   /** Asks for one line of text, of at most 1,000 bytes. An empty line is the default. */
-  export function text(text: string, default: string): string;
+  export function text(text: string, default_: string): string;
 }
 
 /**
@@ -293,7 +293,7 @@ declare module "rind:plugin/commands@0.1.1" {
    * Runs a command. `arguments` is JSON text that fits the command's schema; for a command without one, the text behind
    * the name.
    */
-  export function run(name: string, args: string): CommandOutcome;
+  export function run(name: string, arguments_: string): CommandOutcome;
 }
 
 /**
@@ -1731,7 +1731,7 @@ declare module "rind:plugin/tools@0.1.1" {
    * Runs one tool. `arguments` is JSON text that fits the tool's `parameters`; the answer is what the model is shown. An error
    * is told to the model as a failed call of one text.
    */
-  export function call(name: string, args: string): Answer;
+  export function call(name: string, arguments_: string): Answer;
 }
 
 /**
@@ -1753,7 +1753,7 @@ declare module "rind:plugin/tools-host@0.1.1" {
    * the `parameters` schema of the tool. A refused call is `denied`, one with arguments that do
    * not fit `invalid-input`, one that ran and failed `failed`. What hooks have to say of the result stands beneath it.
    */
-  export function call(name: string, args: string): Array<Part>;
+  export function call(name: string, arguments_: string): Array<Part>;
 }
 
 /**

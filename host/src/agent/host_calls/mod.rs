@@ -49,7 +49,7 @@ impl HostCall {
 }
 
 /// Number of calls that plugins made in a turn.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct HostCallCounts(HashMap<(Arc<str>, HostCall), u32>);
 
 impl HostCallCounts {

@@ -154,11 +154,7 @@ impl Plain {
             _ = terminated.recv() => self.leaving = Some(Leave::Quit(ExitStatus::Interrupted)),
             _ = hung_up.recv() => self.leaving = Some(Leave::Quit(ExitStatus::Interrupted)),
             _ = self.interrupts.recv() => self.interrupt(),
-            Some(event) = self.events.recv() => {
-                self.renderer.show(&event);
-                self.telemetry.take(&event);
-                programs.take(&event);
-            }
+            Some(event) = self.events.recv() => self.show(&event, programs),
             done = self.worker.done() => self.done(done),
             Some(asked) = self.questions.recv() => self.ask(asked, programs).await,
             line = self.lines.recv(), if !self.is_over && (self.is_typed || !is_running) => match line {
@@ -443,23 +439,26 @@ impl Plain {
         let _ = asked.answer.send(answer);
     }
 
+    /// Shows an event, and hands it to everybody else who watches.
+    fn show(&mut self, event: &Stamped, programs: &mut Programs) {
+        self.renderer.show(event);
+        self.telemetry.take(event);
+        programs.take(event);
+    }
+
     async fn leave(mut self, programs: &mut Programs) -> anyhow::Result<Leave> {
         // Nobody is there any more: who asked has the answer for that now, and so has who asks while the session ends.
         self.questions.close();
         while self.questions.try_recv().is_ok() {}
         self.worker.close();
-        let [terminated, _] = &mut self.ended;
         let closed = loop {
+            let [terminated, _] = &mut self.ended;
             tokio::select! {
                 biased;
                 // The second one is for when ending in good order does not work.
                 _ = self.interrupts.recv() => std::process::exit(130),
                 _ = terminated.recv() => std::process::exit(130),
-                Some(event) = self.events.recv() => {
-                    self.renderer.show(&event);
-                    self.telemetry.take(&event);
-                    programs.take(&event);
-                }
+                Some(event) = self.events.recv() => self.show(&event, programs),
                 done = self.worker.done() => match done {
                     Some(Done::Closed(closed)) => break closed,
                     Some(_) => {}
@@ -470,9 +469,7 @@ impl Plain {
         // What was sent before the end comes still.
         self.events.close();
         while let Some(event) = self.events.recv().await {
-            self.renderer.show(&event);
-            self.telemetry.take(&event);
-            programs.take(&event);
+            self.show(&event, programs);
         }
         self.renderer.finish();
         self.telemetry.finish().await;

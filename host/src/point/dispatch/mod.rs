@@ -280,11 +280,21 @@ async fn call<P: Point>(
     let made = catch_unwind(AssertUnwindSafe(|| bound.hook.call(caller, payload)));
     let result = match made {
         Ok(mut call) => {
+            // Put here, because each function that hands it on would copy it once more.
+            let mut answer = None;
             let call = poll_fn(|context| {
-                let polled = catch_unwind(AssertUnwindSafe(|| call.poll_unpin(context)));
-                polled.unwrap_or_else(|panic| Poll::Ready(Err(Failure::panic(&*panic))))
+                let answered = AssertUnwindSafe(|| {
+                    call.poll_unpin(context).map(|result| answer = Some(result))
+                });
+                match catch_unwind(answered) {
+                    Ok(polled) => polled.map(Ok),
+                    Err(panic) => Poll::Ready(Err(Failure::panic(&*panic))),
+                }
             });
-            within(bound.spec.deadline, started, call).await
+            match within(bound.spec.deadline, started, call).await {
+                Ok(()) => answer.unwrap_or_else(|| Err(Failure::no_answer())),
+                Err(failure) => Err(failure),
+            }
         }
         Err(panic) => Err(Failure::panic(&*panic)),
     };

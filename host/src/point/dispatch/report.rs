@@ -33,27 +33,10 @@ impl Report<'_> {
         result: Result<P::Outcome, Failure>,
         payload: &mut P::Payload,
     ) -> Merged {
-        let env = MergeEnv {
-            plugin: &spec.plugin,
-            may_change: spec.may_change,
+        let merged = match result {
+            Ok(outcome) => merged::<P>(spec, outcome, payload),
+            Err(failure) => Err(failure),
         };
-        let merged = result.and_then(|outcome| {
-            let merge = AssertUnwindSafe(|| match &spec.may {
-                None => P::merge(payload, outcome, &env),
-                // In a copy: what a hook gave up must not be done before it is refused.
-                Some(may) => {
-                    let mut changed = payload.clone();
-                    let merged = P::merge(&mut changed, outcome, &env)?;
-                    check_rights(&merged, may)?;
-                    *payload = changed;
-                    Ok(merged)
-                }
-            });
-            match catch_unwind(merge) {
-                Ok(merged) => merged.map_err(Failure::Malformed),
-                Err(panic) => Err(Failure::panic(&*panic)),
-            }
-        });
         // Of the parts: dividing all nanoseconds as one number of 128 bits takes longer than the merge.
         let micros = took.as_secs() as f64 * 1e6 + f64::from(took.subsec_nanos()) / 1e3;
         match merged {
@@ -122,6 +105,33 @@ impl Report<'_> {
             step,
             call_id: self.caller.call.clone(),
         });
+    }
+}
+
+/// Merges an outcome. A panic is the hook's failure.
+fn merged<P: Point>(
+    spec: &HookSpec,
+    outcome: P::Outcome,
+    payload: &mut P::Payload,
+) -> Result<Merged, Failure> {
+    let env = MergeEnv {
+        plugin: &spec.plugin,
+        may_change: spec.may_change,
+    };
+    let merge = AssertUnwindSafe(|| match &spec.may {
+        None => P::merge(payload, outcome, &env),
+        // In a copy: what a hook gave up must not be done before it is refused.
+        Some(may) => {
+            let mut changed = payload.clone();
+            let merged = P::merge(&mut changed, outcome, &env)?;
+            check_rights(&merged, may)?;
+            *payload = changed;
+            Ok(merged)
+        }
+    });
+    match catch_unwind(merge) {
+        Ok(merged) => merged.map_err(Failure::Malformed),
+        Err(panic) => Err(Failure::panic(&*panic)),
     }
 }
 

@@ -80,6 +80,7 @@ pub struct Merged {
     pub effects: Vec<o::Effect>,
 }
 
+// Inlined: a merge is made in one place then, where each function would copy it.
 impl Merged {
     /// A merge that changed one thing.
     #[must_use]
@@ -90,6 +91,7 @@ impl Merged {
         }
     }
 
+    #[inline]
     fn with(effects: Vec<o::Effect>) -> Result<Self, String> {
         check_number("effects", effects.len(), MAX_EFFECTS)?;
         Ok(Self {
@@ -98,6 +100,7 @@ impl Merged {
         })
     }
 
+    #[inline]
     fn inject(mut self, inject: Vec<o::Injection>) -> Result<Self, String> {
         check_number("injected messages", inject.len(), MAX_INJECTIONS)?;
         for injection in &inject {
@@ -110,12 +113,14 @@ impl Merged {
         Ok(self)
     }
 
+    #[inline]
     fn block(mut self, reason: Option<String>) -> Self {
         self.answer = reason.map(Objection::Block);
         self
     }
 
     /// Puts a new value in place if there is one and it differs. Whether it did.
+    #[inline]
     fn set<T: PartialEq>(&mut self, right: &'static str, slot: &mut T, new: Option<T>) -> bool {
         let new = new.filter(|new| slot != new);
         let has_changed = new.is_some();
@@ -127,6 +132,7 @@ impl Merged {
     }
 
     /// Checks a new text, and puts it in place under the right `text`. The last step of a merge, because it may fail.
+    #[inline]
     fn text(mut self, what: &str, slot: &mut String, new: Option<String>) -> Result<Self, String> {
         check_option(what, new.as_ref())?;
         self.set("text", slot, new);

@@ -136,15 +136,18 @@ fn module(contract: &Contract, name: &str, id: InterfaceId, out: &mut String) {
     writeln!(out, "}}").unwrap();
 }
 
+/// Words that no parameter of a module may be named (ECMA-262, "Keywords and Reserved Words").
+const RESERVED: &str = "arguments await break case catch class const continue debugger default delete do else enum eval export extends \
+    false finally for function if implements import in instanceof interface let new null package private protected public return \
+    static super switch this throw true try typeof var void while with yield";
+
 fn signature(contract: &Contract, function: &Function, skip: usize) -> String {
     let params = function.params.iter().skip(skip);
     let params = params.map(|param| {
-        // A word of the language.
-        let name = match param.name.as_str() {
-            "arguments" => "args".to_owned(),
-            name => camel_case(name),
-        };
-        format!("{name}: {}", of(contract, &param.ty))
+        let name = camel_case(&param.name);
+        let is_reserved = RESERVED.split(' ').any(|word| word == name);
+        let mark = if is_reserved { "_" } else { "" };
+        format!("{name}{mark}: {}", of(contract, &param.ty))
     });
     let params = params.collect::<Vec<_>>().join(", ");
     let result = function
