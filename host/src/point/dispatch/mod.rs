@@ -171,8 +171,9 @@ impl Dispatcher {
             } else if bound.spec.is_async {
                 self.spawn(bound.clone(), name.clone(), caller, &run.out.value);
             } else if kind.is_chain() {
-                let (took, result) = call(bound, caller, &run.out.value).await;
-                if run.finish(&bound.spec, took, result) {
+                let started = Instant::now();
+                let result = call(bound, caller, &run.out.value, started).await;
+                if run.finish(&bound.spec, started.elapsed(), result) {
                     judged_before = judged.len();
                 }
                 if is_gate {
@@ -191,18 +192,19 @@ impl Dispatcher {
             if self.quarantine.why(&bound.spec.plugin, &name).is_some() {
                 continue;
             }
-            let (took, result) = call(bound, caller, &run.out.value).await;
+            let (took, result) = timed(bound, caller, &run.out.value).await;
             run.judge_again(&bound.spec, took, result);
             if run.is_refused() {
                 return run.out;
             }
         }
         if let [bound] = side_by_side[..] {
-            let (took, result) = call(bound, caller, &run.out.value).await;
-            run.finish(&bound.spec, took, result);
+            let started = Instant::now();
+            let result = call(bound, caller, &run.out.value, started).await;
+            run.finish(&bound.spec, started.elapsed(), result);
         } else if !side_by_side.is_empty() {
             let value = &run.out.value;
-            let calls = side_by_side.iter().map(|bound| call(bound, caller, value));
+            let calls = side_by_side.iter().map(|bound| timed(bound, caller, value));
             // Boxed: a call of one hook need not carry it along.
             let results = Box::pin(join_all(calls)).await;
             for (bound, (took, result)) in side_by_side.iter().zip(results) {
@@ -226,7 +228,7 @@ impl Dispatcher {
         // What it logs goes where the lines of the turn go.
         self.background.spawn(
             async move {
-                let (took, result) = call(&bound, &caller, &payload).await;
+                let (took, result) = timed(&bound, &caller, &payload).await;
                 let report = Report {
                     quarantine: &quarantine,
                     sink: &*sink,
@@ -269,16 +271,28 @@ impl Drop for InBackground {
     }
 }
 
-/// Calls one hook within its deadline. How long it took, and what came of it.
-async fn call<P: Point>(
+/// Calls one hook within its deadline. How long it took, and what came of it. The way that most calls take does without: a pair
+/// lies in memory so that it is copied slowly.
+async fn timed<P: Point>(
     bound: &Bound<P>,
     caller: &Caller,
     payload: &P::Payload,
 ) -> (Duration, Result<P::Outcome, Failure>) {
     let started = Instant::now();
+    let result = call(bound, caller, payload, started).await;
+    (started.elapsed(), result)
+}
+
+/// Calls one hook within its deadline, which began at `started`.
+async fn call<P: Point>(
+    bound: &Bound<P>,
+    caller: &Caller,
+    payload: &P::Payload,
+    started: Instant,
+) -> Result<P::Outcome, Failure> {
     // A panic in the host's own code is that hook's failure, also one while the future is made.
     let made = catch_unwind(AssertUnwindSafe(|| bound.hook.call(caller, payload)));
-    let result = match made {
+    match made {
         Ok(mut call) => {
             // Put here, because each function that hands it on would copy it once more.
             let mut answer = None;
@@ -297,8 +311,7 @@ async fn call<P: Point>(
             }
         }
         Err(panic) => Err(Failure::panic(&*panic)),
-    };
-    (started.elapsed(), result)
+    }
 }
 
 debug_some!(Dispatcher, self, registry = self.registry());
