@@ -115,9 +115,9 @@ fn insert<P: Point>(hooks: &mut Vec<Bound<P>>, new: Bound<P>) {
 /// All hooks of all points. Built once from the loaded plugins, then only read.
 #[derive(Default)]
 pub struct Registry {
-    /// Those of built-in points, by the type of the point: no name is hashed and compared.
+    /// Hooks of built-in points, by the type of the point: no name is hashed and compared.
     built_in: HashMap<TypeId, Box<dyn Hooks>, FxBuildHasher>,
-    /// Those of points that plugins define, by name.
+    /// Hooks of points that plugins define, by name.
     defined: HashMap<String, Box<dyn Hooks>, FxBuildHasher>,
     specs: Vec<Arc<HookSpec>>,
 }
