@@ -112,17 +112,13 @@ impl<P: Wire<V>, V: 'static> Hook<P> for WasmHook<P, V> {
             let instance::Instance { store, functions } = &mut *busy.instance;
             store.data_mut().call.caller.point = Some(Cow::Borrowed(P::NAME));
             let guest: &P::Guest = functions.hook(self.at).ok_or_else(|| gone(P::NAME))?;
-            match P::run(guest, store, payload).await {
-                Ok(answer) => {
-                    busy.put_back();
-                    let sanitizer = Sanitizer::of_hook(self.slot.backing(), caller, P::NAME)
-                        .with_given(convert::given(payload));
-                    match answer {
-                        Ok(answer) => Ok(P::outcome(answer, sanitizer)),
-                        Err(error) => Err(Failure::Error(convert::guest_error(error, sanitizer))),
-                    }
-                }
-                Err(error) => Err(busy.failed(&error)),
+            let result = P::run(guest, store, payload).await;
+            let answer = busy.settle(result)?;
+            let sanitizer = Sanitizer::of_hook(self.slot.backing(), caller, P::NAME)
+                .with_given(convert::given(payload));
+            match answer {
+                Ok(answer) => Ok(P::outcome(answer, sanitizer)),
+                Err(error) => Err(Failure::Error(convert::guest_error(error, sanitizer))),
             }
         })
     }

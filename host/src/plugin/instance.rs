@@ -183,24 +183,19 @@ pub(super) struct Busy<'a> {
 }
 
 impl Busy<'_> {
-    /// Ends the call: puts the instance back after an answer, throws it away after anything else.
+    /// Ends the call: puts the instance back after an answer, throws it away after anything else. Small, so that an answer is not
+    /// copied on its way through it.
     pub(super) fn settle<T>(self, result: wasmtime::Result<T>) -> Result<T, Failure> {
         match result {
             Ok(answer) => {
                 self.put_back();
                 Ok(answer)
             }
-            Err(error) => Err(self.failed(&error)),
+            Err(error) => Err(failure(&error, self.instance.store.data())),
         }
     }
 
-    /// Ends a call that failed: throws the instance away.
-    pub(super) fn failed(self, error: &wasmtime::Error) -> Failure {
-        failure(error, self.instance.store.data())
-    }
-
-    /// Ends a call that was answered: puts the instance back. [`Busy::settle`] without the answer, which it would copy.
-    pub(super) fn put_back(mut self) {
+    fn put_back(mut self) {
         self.instance.store.data().log_stderr();
         self.instance.store.data_mut().call.end();
         if let Some(place) = self.place.as_mut().filter(|_| !self.is_cold) {

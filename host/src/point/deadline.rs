@@ -129,27 +129,21 @@ pub(crate) async fn within<T>(
         clock: OnceCell::new(),
         held: OnceCell::new(),
     };
-    // Polled once where it stands, and its answer is put here: each function that hands it on would copy it once more.
+    // Polled once where it stands: a future around it would carry the answer along one more time.
     let mut lazy = Some(lazy);
-    let mut answer = None;
     let first = poll_fn(|context| {
         let Some(lazy) = lazy.take() else {
             return Poll::Pending;
         };
         Poll::Ready(CLOCK.sync_scope(lazy, || match call.poll_unpin(context) {
-            Poll::Ready(ready) => {
-                answer = Some(ready);
-                None
-            }
-            Poll::Pending => Some(CLOCK.with(|lazy| lazy.clock().clone())),
+            Poll::Ready(answer) => Ok(answer),
+            Poll::Pending => Err(CLOCK.with(|lazy| lazy.clock().clone())),
         }))
     });
-    let waits = first.await;
-    match (answer, waits) {
-        (Some(answer), _) => answer,
+    match first.await {
+        Ok(answer) => answer,
         // Boxed: it is large, and every call would carry it along.
-        (None, Some(clock)) => Box::pin(awaited(deadline, clock, call)).await,
-        (None, None) => Err(Failure::no_answer()),
+        Err(clock) => Box::pin(awaited(deadline, clock, call)).await,
     }
 }
 

@@ -46,11 +46,6 @@ impl Failure {
         )
     }
 
-    /// The failure of a call that has ended and left nothing. No call does; this is for the type checker.
-    pub(super) fn no_answer() -> Self {
-        Self::Unavailable("the call ended without an answer".to_owned())
-    }
-
     /// The failure that a caught panic is.
     pub(super) fn panic(panic: &(dyn Any + Send)) -> Self {
         Self::Panic(panic_text(panic))

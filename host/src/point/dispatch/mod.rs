@@ -171,9 +171,8 @@ impl Dispatcher {
             } else if bound.spec.is_async {
                 self.spawn(bound.clone(), name.clone(), caller, &run.out.value);
             } else if kind.is_chain() {
-                let started = Instant::now();
-                let result = call(bound, caller, &run.out.value, started).await;
-                if run.finish(&bound.spec, started.elapsed(), result) {
+                let (took, result) = call(bound, caller, &run.out.value).await;
+                if run.finish(&bound.spec, took, result) {
                     judged_before = judged.len();
                 }
                 if is_gate {
@@ -192,19 +191,18 @@ impl Dispatcher {
             if self.quarantine.why(&bound.spec.plugin, &name).is_some() {
                 continue;
             }
-            let (took, result) = timed(bound, caller, &run.out.value).await;
+            let (took, result) = call(bound, caller, &run.out.value).await;
             run.judge_again(&bound.spec, took, result);
             if run.is_refused() {
                 return run.out;
             }
         }
         if let [bound] = side_by_side[..] {
-            let started = Instant::now();
-            let result = call(bound, caller, &run.out.value, started).await;
-            run.finish(&bound.spec, started.elapsed(), result);
+            let (took, result) = call(bound, caller, &run.out.value).await;
+            run.finish(&bound.spec, took, result);
         } else if !side_by_side.is_empty() {
             let value = &run.out.value;
-            let calls = side_by_side.iter().map(|bound| timed(bound, caller, value));
+            let calls = side_by_side.iter().map(|bound| call(bound, caller, value));
             // Boxed: a call of one hook need not carry it along.
             let results = Box::pin(join_all(calls)).await;
             for (bound, (took, result)) in side_by_side.iter().zip(results) {
@@ -228,7 +226,7 @@ impl Dispatcher {
         // What it logs goes where the lines of the turn go.
         self.background.spawn(
             async move {
-                let (took, result) = timed(&bound, &caller, &payload).await;
+                let (took, result) = call(&bound, &caller, &payload).await;
                 let report = Report {
                     quarantine: &quarantine,
                     sink: &*sink,
@@ -271,47 +269,26 @@ impl Drop for InBackground {
     }
 }
 
-/// Calls one hook within its deadline. How long it took, and what came of it. The way that most calls take does without: a pair
-/// lies in memory so that it is copied slowly.
-async fn timed<P: Point>(
+/// Calls one hook within its deadline. How long it took, and what came of it.
+async fn call<P: Point>(
     bound: &Bound<P>,
     caller: &Caller,
     payload: &P::Payload,
 ) -> (Duration, Result<P::Outcome, Failure>) {
     let started = Instant::now();
-    let result = call(bound, caller, payload, started).await;
-    (started.elapsed(), result)
-}
-
-/// Calls one hook within its deadline, which began at `started`.
-async fn call<P: Point>(
-    bound: &Bound<P>,
-    caller: &Caller,
-    payload: &P::Payload,
-    started: Instant,
-) -> Result<P::Outcome, Failure> {
     // A panic in the host's own code is that hook's failure, also one while the future is made.
     let made = catch_unwind(AssertUnwindSafe(|| bound.hook.call(caller, payload)));
-    match made {
+    let result = match made {
         Ok(mut call) => {
-            // Put here, because each function that hands it on would copy it once more.
-            let mut answer = None;
             let call = poll_fn(|context| {
-                let answered = AssertUnwindSafe(|| {
-                    call.poll_unpin(context).map(|result| answer = Some(result))
-                });
-                match catch_unwind(answered) {
-                    Ok(polled) => polled.map(Ok),
-                    Err(panic) => Poll::Ready(Err(Failure::panic(&*panic))),
-                }
+                let polled = catch_unwind(AssertUnwindSafe(|| call.poll_unpin(context)));
+                polled.unwrap_or_else(|panic| Poll::Ready(Err(Failure::panic(&*panic))))
             });
-            match within(bound.spec.deadline, started, call).await {
-                Ok(()) => answer.unwrap_or_else(|| Err(Failure::no_answer())),
-                Err(failure) => Err(failure),
-            }
+            within(bound.spec.deadline, started, call).await
         }
         Err(panic) => Err(Failure::panic(&*panic)),
-    }
+    };
+    (started.elapsed(), result)
 }
 
 debug_some!(Dispatcher, self, registry = self.registry());
