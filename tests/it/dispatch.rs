@@ -766,8 +766,9 @@ impl Point for Brittle {
     fn merge(
         _: &mut String,
         (): (),
+        _: &mut rind::point::merge::Merged,
         _: &rind::point::merge::MergeEnv<'_>,
-    ) -> Result<rind::point::merge::Merged, String> {
+    ) -> Result<(), String> {
         panic!("while it is merged")
     }
 }

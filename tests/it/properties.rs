@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use rind::message::{Content, Message, Role, ToolCall, ToolResult};
 use rind::plugin::manifest::Manifest;
-use rind::point::merge::{MAX_TEXT_BYTES, Merge, MergeEnv};
+use rind::point::merge::{MAX_TEXT_BYTES, Merge, MergeEnv, Merged};
 use rind::point::outcome::{ContextOutcome, MessageEdit, PartsOutcome, PromptOutcome, Replacement};
 use rind::point::payload::{Decision, PromptContext, PromptPart, Tier};
 use rind::text::{clean, is_deceptive, printable};
@@ -258,7 +258,7 @@ proptest! {
     ) {
         let mut edited = Arc::new(messages.clone());
         let outcome = ContextOutcome { edits, ..ContextOutcome::default() };
-        match outcome.merge(&mut edited, &ENV) {
+        match outcome.merge(&mut edited, &mut Merged::default(), &ENV) {
             Err(_) => prop_assert_eq!(&*edited, &messages),
             Ok(_) => {
                 let calls: BTreeSet<&str> = edited
@@ -289,7 +289,7 @@ proptest! {
         };
         let mut after = before.clone();
         let outcome = PromptOutcome { parts, ..PromptOutcome::default() };
-        match outcome.merge(&mut after, &ENV) {
+        match outcome.merge(&mut after, &mut Merged::default(), &ENV) {
             Err(_) => prop_assert_eq!(after, before),
             Ok(_) => prop_assert!(has_distinct_keys(&after.parts)),
         }
@@ -303,7 +303,7 @@ proptest! {
     ) {
         let mut after = before.clone();
         let outcome = PartsOutcome { put, remove, ..PartsOutcome::default() };
-        match outcome.merge(&mut after, &ENV) {
+        match outcome.merge(&mut after, &mut Merged::default(), &ENV) {
             Err(_) => prop_assert_eq!(after, before),
             Ok(_) => prop_assert!(has_distinct_keys(&after)),
         }

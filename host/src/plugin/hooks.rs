@@ -107,8 +107,12 @@ impl<P: Wire<V>, V: 'static> Hook<P> for WasmHook<P, V> {
         caller: &'a Caller,
         payload: &'a P::Payload,
     ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
-        Box::pin(async move {
-            let mut busy = self.slot.acquire(caller).await?;
+        // Made where it stays: it is large, and `Box::pin` would copy it there.
+        let call = Box::write(Box::new_uninit(), async move {
+            let mut busy = match self.slot.acquire_now(caller) {
+                Some(busy) => busy,
+                None => self.slot.acquire(caller).await?,
+            };
             let instance::Instance { store, functions } = &mut *busy.instance;
             store.data_mut().call.caller.point = Some(Cow::Borrowed(P::NAME));
             let guest: &P::Guest = functions.hook(self.at).ok_or_else(|| gone(P::NAME))?;
@@ -120,7 +124,8 @@ impl<P: Wire<V>, V: 'static> Hook<P> for WasmHook<P, V> {
                 Ok(answer) => Ok(P::outcome(answer, sanitizer)),
                 Err(error) => Err(Failure::Error(convert::guest_error(error, sanitizer))),
             }
-        })
+        });
+        Box::into_pin(call)
     }
 }
 

@@ -25,6 +25,7 @@ use crate::grant::Granted;
 use crate::lock::lock;
 use crate::message::Blob;
 use crate::point::caller::Caller;
+use crate::point::deadline::{Pauses, holding};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 
@@ -105,6 +106,8 @@ pub(super) struct HostState {
     table: ResourceTable,
     pub(super) limiter: Limiter,
     pub(super) backing: Arc<Backing>,
+    /// Pauses of the instance, where calls wait for it.
+    pauses: Option<Arc<Pauses>>,
     pub(super) call: CurrentCall,
     /// Files behind the guest's handles.
     pub(super) handles: Handles,
@@ -114,7 +117,11 @@ pub(super) struct HostState {
 impl HostState {
     /// State of a fresh instance. The WASI context has no environment, no arguments, no network, and standard streams that
     /// lead nowhere; what a panic prints is kept for messages. Its folders are the granted ones.
-    pub(super) fn new(backing: Arc<Backing>, memory_limit: u64) -> Self {
+    pub(super) fn new(
+        backing: Arc<Backing>,
+        pauses: Option<Arc<Pauses>>,
+        memory_limit: u64,
+    ) -> Self {
         let stderr = Tail::new(STDERR_BYTES);
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
@@ -128,14 +135,19 @@ impl HostState {
             table,
             limiter: Limiter::new(memory_limit, backing.meter.clone()),
             backing,
+            pauses,
             call: CurrentCall::default(),
             handles: Handles::default(),
             stderr,
         }
     }
 
-    /// Counts a call of this import, where there is a meter.
+    /// Counts a call of this import, where there is a meter. Only in an import a call can wait for a person, so its clock learns
+    /// here what others wait for meanwhile.
     pub(super) fn counted(&mut self, import: &'static str) -> &mut Self {
+        if let Some(pauses) = &self.pauses {
+            holding(pauses);
+        }
         if let Some(meter) = &self.backing.meter {
             meter.count(import);
         }

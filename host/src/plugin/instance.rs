@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
+use futures_util::lock::{Mutex, MutexGuard};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::{
     ComponentNamedList, InstancePre, Lift, Lower, ResourceTableError, TypedFunc,
 };
@@ -18,7 +19,7 @@ use super::host::{Backing, HostState};
 use super::limits::{HOSTCALL_BYTES, MAX_HANDLES};
 use super::sanitize::Sanitizer;
 use crate::point::caller::Caller;
-use crate::point::deadline::{Pauses, holding, waiting};
+use crate::point::deadline::{Pauses, waiting};
 use crate::point::failure::Failure;
 
 /// Most instances beside the warm one at once. Each may take as much memory as the manifest asks for, and plugins that call
@@ -47,6 +48,8 @@ pub(super) struct Slot {
     backing: Arc<Backing>,
     /// Boxed: it is handed from the slot to the caller and back at every call, and has a kilobyte.
     warm: Mutex<Option<Box<Instance>>>,
+    /// The first of those who wait for it: the lock alone knows no order.
+    first: Semaphore,
     /// Instances beside the warm one that may still be made.
     extra: Semaphore,
     /// Time in which the call that has the warm instance waited for a person.
@@ -59,6 +62,7 @@ impl Slot {
             template,
             backing,
             warm: Mutex::new(None),
+            first: Semaphore::new(1),
             extra: Semaphore::new(MAX_EXTRA),
             pauses: Arc::default(),
         }
@@ -94,33 +98,57 @@ impl Slot {
         busy.settle(result)
     }
 
+    /// Takes the warm instance, if there is one and nobody else calls the plugin: mostly so, and then there is nothing to wait for.
+    pub(super) fn acquire_now(&self, caller: &Caller) -> Option<Busy<'_>> {
+        let mut place = self.free()?;
+        let instance = place.take()?;
+        Some(self.busy(caller, Some(place), instance, None))
+    }
+
     /// Waits until nobody else calls the plugin, and makes an instance if there is none. That wait is not part of the call's
     /// deadline.
     pub(super) async fn acquire(&self, caller: &Caller) -> Result<Busy<'_>, Failure> {
-        // Mostly nobody else is there, and then there is nothing to wait for. What is rare is boxed: it is large, and every call
-        // would carry it along.
-        let (mut place, extra) = match self.warm.try_lock() {
-            Ok(place) => (Some(place), None),
-            Err(_) => Box::pin(self.wait_or_another(caller)).await,
+        // What is rare is boxed: it is large, and every call would carry it along.
+        let (mut place, extra) = match self.free() {
+            Some(place) => (Some(place), None),
+            None => Box::pin(self.wait_or_another(caller)).await,
         };
-        if place.is_some() {
-            holding(&self.pauses);
-        }
-        let mut instance = match place.as_mut().and_then(|place| place.take()) {
+        let instance = match place.as_mut().and_then(|place| place.take()) {
             Some(instance) => instance,
-            None => Box::pin(self.template.instantiate(self.backing.clone()))
-                .await
-                .map(Box::new)?,
+            None => {
+                let pauses = place.is_some().then(|| self.pauses.clone());
+                let made = self.template.instantiate(self.backing.clone(), pauses);
+                Box::new(Box::pin(made).await?)
+            }
         };
+        Ok(self.busy(caller, place, instance, extra))
+    }
+
+    /// The place of the warm instance, if nobody has it or waits for it.
+    fn free(&self) -> Option<MutexGuard<'_, Option<Box<Instance>>>> {
+        let is_awaited = self.first.available_permits() == 0;
+        if is_awaited {
+            return None;
+        }
+        self.warm.try_lock()
+    }
+
+    fn busy<'a>(
+        &self,
+        caller: &Caller,
+        place: Option<MutexGuard<'a, Option<Box<Instance>>>>,
+        mut instance: Box<Instance>,
+        extra: Option<SemaphorePermit<'a>>,
+    ) -> Busy<'a> {
         let state = instance.store.data_mut();
         state.clear_stderr();
         state.call.begin(caller);
-        Ok(Busy {
+        Busy {
             is_cold: self.template.is_cold,
             place,
             instance,
             _extra: extra,
-        })
+        }
     }
 
     /// A call that a plugin caused does not wait: that plugin is being called itself, and two that wait for each other would
@@ -137,17 +165,25 @@ impl Slot {
         let may_make = !caller.call_chain.is_empty() && self.template.waits_for_others;
         match may_make.then(|| self.extra.try_acquire()) {
             Some(Ok(extra)) => (None, Some(extra)),
-            _ => (
-                Some(waiting(self.warm.lock(), Some(&self.pauses)).await),
-                None,
-            ),
+            _ => (Some(waiting(self.turn(), Some(&self.pauses)).await), None),
         }
+    }
+
+    /// Waits for the warm instance, in the order in which calls came.
+    async fn turn(&self) -> MutexGuard<'_, Option<Box<Instance>>> {
+        let _first = self.first.acquire().await;
+        self.warm.lock().await
     }
 }
 
 impl Template {
-    /// Makes an instance. Limits are set before: start functions run here.
-    pub(super) async fn instantiate(&self, backing: Arc<Backing>) -> Result<Instance, Failure> {
+    /// Makes an instance. Limits are set before: start functions run here. Of one that others wait for, `pauses` has the time in
+    /// which it waited for a person.
+    async fn instantiate(
+        &self,
+        backing: Arc<Backing>,
+        pauses: Option<Arc<Pauses>>,
+    ) -> Result<Instance, Failure> {
         // A standard library asks for them when it starts, and cannot be made to wait.
         let folders = backing.folders.clone();
         if !folders.are_open() {
@@ -155,7 +191,7 @@ impl Template {
         }
         let mut store = Store::new(
             self.pre.engine(),
-            HostState::new(backing, self.memory_limit),
+            HostState::new(backing, pauses, self.memory_limit),
         );
         store.limiter(|state| &mut state.limiter);
         store.set_epoch_deadline(1);

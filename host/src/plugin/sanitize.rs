@@ -63,7 +63,7 @@ pub(super) struct Sanitizer<'a> {
     /// Whether the place is a point, and the call one of its hook.
     is_hook: bool,
     /// The text that the guest was handed.
-    given: &'a str,
+    given: Option<&'a str>,
 }
 
 impl<'a> Sanitizer<'a> {
@@ -73,7 +73,7 @@ impl<'a> Sanitizer<'a> {
             caller,
             place,
             is_hook: false,
-            given: "",
+            given: None,
         }
     }
 
@@ -86,7 +86,7 @@ impl<'a> Sanitizer<'a> {
     }
 
     /// Names the text that the guest was handed.
-    pub(super) fn with_given(self, given: &'a str) -> Self {
+    pub(super) fn with_given(self, given: Option<&'a str>) -> Self {
         Self { given, ..self }
     }
 
@@ -103,13 +103,10 @@ impl<'a> Sanitizer<'a> {
         }
     }
 
-    /// Sanitizes the text that takes the place of the one that was handed in. The same text again changes nothing, and whoever
-    /// handed it in has it: that is all there is to see.
-    pub(super) fn replacement(&self, what: &str, text: String) -> String {
-        if text == self.given {
-            return text;
-        }
-        self.text(what, text)
+    /// Sanitizes the text that takes the place of the one that was handed in. The same text again changes nothing, and is none:
+    /// it is neither scanned nor compared once more.
+    pub(super) fn replacement(&self, what: &str, text: String) -> Option<String> {
+        (self.given != Some(text.as_str())).then(|| self.text(what, text))
     }
 
     /// A text that is shown on terminals and to models: one line, at most `limit` bytes.

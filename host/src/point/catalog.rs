@@ -79,8 +79,13 @@ macro_rules! table {
                 type Payload = $payload;
                 type Outcome = $outcome;
 
-                fn merge(payload: &mut $payload, outcome: $outcome, env: &MergeEnv<'_>) -> Result<Merged, String> {
-                    outcome.merge(payload, env)
+                fn merge(
+                    payload: &mut $payload,
+                    outcome: $outcome,
+                    merged: &mut Merged,
+                    env: &MergeEnv<'_>,
+                ) -> Result<(), String> {
+                    outcome.merge(payload, merged, env)
                 }
             }
         )*

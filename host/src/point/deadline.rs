@@ -97,11 +97,13 @@ pub(crate) async fn waiting<T>(turn: impl Future<Output = T>, pauses: Option<&Ar
 /// Says that the call that this task is making has what others wait for, until its end: its pauses are theirs.
 pub(crate) fn holding(pauses: &Arc<Pauses>) {
     // Outside of a call nothing stands still.
-    let _ = CLOCK.try_with(|lazy| {
-        let _ = match lazy.clock.get() {
-            Some(clock) => clock.held.set(pauses.clone()),
-            None => lazy.held.set(pauses.clone()),
-        };
+    let _ = CLOCK.try_with(|lazy| match lazy.clock.get() {
+        Some(clock) => {
+            clock.held.get_or_init(|| pauses.clone());
+        }
+        None => {
+            lazy.held.get_or_init(|| pauses.clone());
+        }
     });
 }
 
@@ -123,27 +125,27 @@ pub(crate) async fn within<T>(
 ) -> Result<T, Failure> {
     // Most calls answer without ever waiting. Setting a timer costs a good part of what such a call does, so one is set only
     // for a call that waits; a guest that computes gives way every few milliseconds, which counts as waiting.
-    let lazy = LazyClock {
-        started,
-        outer: clock(),
-        clock: OnceCell::new(),
-        held: OnceCell::new(),
-    };
-    // Polled once where it stands: a future around it would carry the answer along one more time.
-    let mut lazy = Some(lazy);
-    let first = poll_fn(|context| {
-        let Some(lazy) = lazy.take() else {
-            return Poll::Pending;
+    // Polled once where it stands, and the answer put in its place from within: a future or a scope around it would each carry it
+    // along one more time.
+    let mut first = Poll::Pending;
+    let clock = poll_fn(|context| {
+        let lazy = LazyClock {
+            started,
+            outer: clock(),
+            clock: OnceCell::new(),
+            held: OnceCell::new(),
         };
-        Poll::Ready(CLOCK.sync_scope(lazy, || match call.poll_unpin(context) {
-            Poll::Ready(answer) => Ok(answer),
-            Poll::Pending => Err(CLOCK.with(|lazy| lazy.clock().clone())),
+        Poll::Ready(CLOCK.sync_scope(lazy, || {
+            first = call.poll_unpin(context);
+            let is_waiting = first.is_pending();
+            is_waiting.then(|| CLOCK.with(|lazy| lazy.clock().clone()))
         }))
     });
-    match first.await {
-        Ok(answer) => answer,
+    match (clock.await, first) {
+        (_, Poll::Ready(answer)) => answer,
         // Boxed: it is large, and every call would carry it along.
-        Err(clock) => Box::pin(awaited(deadline, clock, call)).await,
+        (Some(clock), Poll::Pending) => Box::pin(awaited(deadline, clock, call)).await,
+        (None, Poll::Pending) => Err(Failure::Unavailable("it was not called".to_owned())),
     }
 }
 

@@ -43,12 +43,14 @@ pub trait Point: Send + Sync + 'static {
     /// Outcome of one hook.
     type Outcome: Send + 'static;
 
-    /// Checks `outcome` and applies it to `payload`. An error leaves the payload as it was and is that hook's failure.
+    /// Checks `outcome` and applies it to `payload`; `merged`, which is empty before, tells what it comes to. An error leaves the
+    /// payload as it was and is that hook's failure.
     fn merge(
         payload: &mut Self::Payload,
         outcome: Self::Outcome,
+        merged: &mut Merged,
         env: &MergeEnv<'_>,
-    ) -> Result<Merged, String>;
+    ) -> Result<(), String>;
 }
 
 /// One plugin's function bound to a point. Called by the dispatcher only, never twice at once for the same plugin.
@@ -75,8 +77,9 @@ impl Point for PluginPoint {
     fn merge(
         payload: &mut Self::Payload,
         outcome: Self::Outcome,
+        merged: &mut Merged,
         env: &MergeEnv<'_>,
-    ) -> Result<Merged, String> {
-        outcome.merge(payload, env)
+    ) -> Result<(), String> {
+        outcome.merge(payload, merged, env)
     }
 }

@@ -98,8 +98,8 @@ async fn a_gate_that_spoke_before_a_change_is_not_asked_about_what_another_gate_
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
 
-#[tokio::test]
-async fn a_hook_that_waits_for_a_busy_instance_keeps_its_whole_deadline() {
+/// A session with a plugin whose hook takes half a second, of the three that it may.
+async fn napping() -> Session {
     let mut host = Host::default();
     host.plugin(Trust::Managed, "hostile", |manifest| {
         manifest.replace("300ms", "3s")
@@ -107,8 +107,11 @@ async fn a_hook_that_waits_for_a_busy_instance_keeps_its_whole_deadline() {
     host.set("hostile", "how", "nap");
     let plugins = host.load().await;
     assert!(plugins.left_out.is_empty(), "{:?}", plugins.left_out);
-    let session = Session::open(&plugins);
-    let finished = || FinishedCall {
+    Session::open(&plugins)
+}
+
+fn finished() -> FinishedCall {
+    FinishedCall {
         call: ToolCall {
             id: "c".to_owned(),
             name: "look".to_owned(),
@@ -122,8 +125,13 @@ async fn a_hook_that_waits_for_a_busy_instance_keeps_its_whole_deadline() {
         },
         duration_ms: 1,
         plugin: None,
-    };
-    // Each call takes half a second and has three, and they come one after the other.
+    }
+}
+
+#[tokio::test]
+async fn a_hook_that_waits_for_a_busy_instance_keeps_its_whole_deadline() {
+    let session = napping().await;
+    // They come one after the other.
     let calls = (0..8).map(|_| {
         session
             .dispatcher
@@ -131,6 +139,39 @@ async fn a_hook_that_waits_for_a_busy_instance_keeps_its_whole_deadline() {
     });
     for done in futures_util::future::join_all(calls).await {
         assert_eq!(done.verdict, HookVerdict::Pass);
+        assert_eq!(done.value.result.content, "behaved");
+    }
+}
+
+#[tokio::test]
+async fn who_calls_a_busy_plugin_again_and_again_does_not_come_before_those_who_wait() {
+    let session = napping().await;
+    let order = Mutex::new(Vec::new());
+    let twice = async |name| {
+        for _ in 0..2 {
+            let call = session
+                .dispatcher
+                .dispatch::<at::PostTool>(&session.caller, finished());
+            assert_eq!(call.await.value.result.content, "behaved");
+            order.lock().unwrap().push(name);
+        }
+    };
+    tokio::join!(twice("a"), twice("b"), twice("c"));
+    assert_eq!(*order.lock().unwrap(), ["a", "b", "c", "a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn who_gives_up_waiting_for_a_busy_plugin_holds_nobody_up() {
+    let session = napping().await;
+    let call = || {
+        session
+            .dispatcher
+            .dispatch::<at::PostTool>(&session.caller, finished())
+    };
+    let given_up = tokio::time::timeout(Duration::from_millis(50), call());
+    let (first, given_up, last) = tokio::join!(call(), given_up, call());
+    assert!(given_up.is_err());
+    for done in [first, last] {
         assert_eq!(done.value.result.content, "behaved");
     }
 }

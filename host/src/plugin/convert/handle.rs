@@ -92,8 +92,8 @@ impl<T: 'static> Argument for Resource<T> {
     }
 }
 
-/// Returns the text that a hook may hand on unchanged; empty for a payload without one.
-pub(in super::super) fn given(payload: &dyn Any) -> &str {
+/// Returns the text that a hook may hand on unchanged.
+pub(in super::super) fn given(payload: &dyn Any) -> Option<&str> {
     let input = payload
         .downcast_ref()
         .map(|input: &p::TurnInput| &input.text);
@@ -103,7 +103,7 @@ pub(in super::super) fn given(payload: &dyn Any) -> &str {
             .map(|delta: &p::TextDelta| &delta.text)
     };
     let text = payload.downcast_ref().or(input).or_else(delta);
-    text.map_or("", String::as_str)
+    text.map(String::as_str)
 }
 
 /// There is one payload in a call, so its handles need no number of their own.

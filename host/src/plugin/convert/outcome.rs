@@ -70,6 +70,11 @@ macro_rules! field {
     ($sanitizer:ident, $field:ident, line $what:literal) => {
         $field.each(&|text| $sanitizer.line($what, &text, MAX_REASON_BYTES))
     };
+    ($sanitizer:ident, $field:ident, replacement $what:literal) => {
+        *$field = $field
+            .take()
+            .and_then(|text| $sanitizer.replacement($what, text))
+    };
     ($sanitizer:ident, $field:ident, $way:ident $what:literal) => {
         $field.each(&|text| $sanitizer.$way($what, text))
     };

@@ -25,6 +25,7 @@ use super::Point;
 use super::caller::{Caller, MAX_NESTING};
 use super::deadline::within;
 use super::failure::Failure;
+use super::merge::Merged;
 use super::quarantine::Quarantine;
 use super::registry::{Bound, HookSpec, Registry};
 use super::trace::Sink;
@@ -233,7 +234,8 @@ impl Dispatcher {
                     point: &point,
                     caller: &caller,
                 };
-                report.finish::<P>(&bound.spec, took, result, &mut payload);
+                let (spec, mut merged) = (&bound.spec, Merged::default());
+                report.finish::<P>(spec, took, result, &mut payload, &mut merged);
                 drop(open);
             }
             .with_current_subscriber(),

@@ -25,41 +25,32 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Merges an outcome, or applies the failure policy; leaves a trace record either way.
+    /// Merges an outcome into `merged`, which is empty, or applies the failure policy; leaves a trace record either way.
     pub(super) fn finish<P: Point>(
         &self,
         spec: &HookSpec,
         took: Duration,
         result: Result<P::Outcome, Failure>,
         payload: &mut P::Payload,
-    ) -> Merged {
-        let merged = match result {
-            Ok(outcome) => merged::<P>(spec, outcome, payload),
-            Err(failure) => Err(failure),
-        };
+        merged: &mut Merged,
+    ) {
         // Of the parts: dividing all nanoseconds as one number of 128 bits takes longer than the merge.
         let micros = took.as_secs() as f64 * 1e6 + f64::from(took.subsec_nanos()) / 1e3;
-        match merged {
-            Ok(mut merged) => {
-                let (outcome, reason) = match &merged.answer {
-                    Some(Objection::Block(reason)) => (TraceOutcome::Blocked, Some(reason.clone())),
-                    Some(Objection::Ask(reason)) => (TraceOutcome::Asked, Some(reason.clone())),
-                    None if merged.changed.is_empty() => (TraceOutcome::Pass, None),
-                    None => (TraceOutcome::Changed, merged.note.clone()),
-                };
-                self.trace(
-                    spec,
-                    outcome,
-                    std::mem::take(&mut merged.changed),
-                    reason,
-                    micros,
-                );
-                for effect in merged.effects.drain(..) {
-                    self.sink.effect(&spec.plugin, effect);
-                }
-                merged
-            }
-            Err(failure) => self.failed(spec, &failure, micros),
+        if let Err(failure) = result.and_then(|outcome| merge::<P>(spec, outcome, payload, merged))
+        {
+            *merged = self.failed(spec, &failure, micros);
+            return;
+        }
+        let (outcome, reason) = match &merged.answer {
+            Some(Objection::Block(reason)) => (TraceOutcome::Blocked, Some(reason.clone())),
+            Some(Objection::Ask(reason)) => (TraceOutcome::Asked, Some(reason.clone())),
+            None if merged.changed.is_empty() => (TraceOutcome::Pass, None),
+            None => (TraceOutcome::Changed, merged.note.clone()),
+        };
+        let changed = std::mem::take(&mut merged.changed);
+        self.trace(spec, outcome, changed, reason, micros);
+        for effect in std::mem::take(&mut merged.effects) {
+            self.sink.effect(&spec.plugin, effect);
         }
     }
 
@@ -108,25 +99,26 @@ impl Report<'_> {
     }
 }
 
-/// Merges an outcome. A panic is the hook's failure.
-fn merged<P: Point>(
+/// Merges an outcome into `merged`. A panic is the hook's failure.
+fn merge<P: Point>(
     spec: &HookSpec,
     outcome: P::Outcome,
     payload: &mut P::Payload,
-) -> Result<Merged, Failure> {
+    merged: &mut Merged,
+) -> Result<(), Failure> {
     let env = MergeEnv {
         plugin: &spec.plugin,
         may_change: spec.may_change,
     };
     let merge = AssertUnwindSafe(|| match &spec.may {
-        None => P::merge(payload, outcome, &env),
+        None => P::merge(payload, outcome, merged, &env),
         // In a copy: what a hook gave up must not be done before it is refused.
         Some(may) => {
             let mut changed = payload.clone();
-            let merged = P::merge(&mut changed, outcome, &env)?;
-            check_rights(&merged, may)?;
+            P::merge(&mut changed, outcome, merged, &env)?;
+            check_rights(merged, may)?;
             *payload = changed;
-            Ok(merged)
+            Ok(())
         }
     });
     match catch_unwind(merge) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::report::Report;
 use crate::point::Point;
 use crate::point::failure::{Failure, OnFailure};
-use crate::point::merge::Objection;
+use crate::point::merge::{Merged, Objection};
 use crate::point::outcome::Injection;
 use crate::point::registry::HookSpec;
 use crate::point::trace::TraceOutcome;
@@ -64,10 +64,12 @@ impl<P: Point> Run<'_, P> {
         result: Result<P::Outcome, Failure>,
     ) -> bool {
         let value = &mut self.out.value;
-        let merged = self.report.finish::<P>(spec, took, result, value);
-        let inject = merged.inject.into_iter();
-        let inject = inject.map(|injection| (spec.plugin.clone(), injection));
-        self.out.inject.extend(inject);
+        let mut merged = Merged::default();
+        self.report
+            .finish::<P>(spec, took, result, value, &mut merged);
+        for injection in merged.inject {
+            self.out.inject.push((spec.plugin.clone(), injection));
+        }
         if let Some(text) = merged.note {
             self.out.notes.push(AttributedText {
                 plugin: spec.plugin.clone(),
@@ -87,7 +89,9 @@ impl<P: Point> Run<'_, P> {
         result: Result<P::Outcome, Failure>,
     ) {
         let mut value = self.out.value.clone();
-        let merged = self.report.finish::<P>(spec, took, result, &mut value);
+        let mut merged = Merged::default();
+        self.report
+            .finish::<P>(spec, took, result, &mut value, &mut merged);
         let answer = match merged.answer {
             None if merged.rewrites => Some(Objection::Block(
                 "it wants to change what another hook changed after it".to_owned(),

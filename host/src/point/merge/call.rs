@@ -12,9 +12,14 @@ use crate::point::payload as p;
 impl Merge<p::ProposedCall> for o::CallOutcome {
     const RIGHTS: &'static [&'static str] = &["arguments", "note", "ask", "block"];
 
-    fn merge(self, payload: &mut p::ProposedCall, env: &MergeEnv<'_>) -> Result<Merged, String> {
+    fn merge(
+        self,
+        payload: &mut p::ProposedCall,
+        merged: &mut Merged,
+        env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
         check_option("the note", self.note.as_ref())?;
-        let mut merged = Merged::with(self.effects)?;
+        merged.effects(self.effects)?;
         merged.note = self.note;
         match self.verdict {
             o::CallVerdict::Pass => {}
@@ -34,7 +39,7 @@ impl Merge<p::ProposedCall> for o::CallOutcome {
         if merged.note.is_some() {
             merged.changed.push("note");
         }
-        Ok(merged)
+        Ok(())
     }
 }
 
@@ -44,13 +49,15 @@ impl Merge<Arc<p::FinishedCall>> for o::ResultOutcome {
     fn merge(
         self,
         payload: &mut Arc<p::FinishedCall>,
+        merged: &mut Merged,
         _env: &MergeEnv<'_>,
-    ) -> Result<Merged, String> {
+    ) -> Result<(), String> {
         let content = self
             .content
             .map(|parts| replacing(parts, &payload.result.content));
         let content = content.transpose()?;
-        let mut merged = Merged::with(self.effects)?.inject(self.inject)?;
+        merged.effects(self.effects)?;
+        merged.inject(self.inject)?;
         if let Some(content) = content
             && payload.result.content != content
         {
@@ -63,7 +70,7 @@ impl Merge<Arc<p::FinishedCall>> for o::ResultOutcome {
             Arc::make_mut(payload).result.is_error = is_error;
             merged.changed.push("is-error");
         }
-        Ok(merged)
+        Ok(())
     }
 }
 

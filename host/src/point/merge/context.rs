@@ -44,10 +44,15 @@ fn position(messages: &[Message], id: &str) -> Result<usize, String> {
 impl Merge<Arc<Vec<Message>>> for o::ContextOutcome {
     const RIGHTS: &'static [&'static str] = &["messages"];
 
-    fn merge(self, payload: &mut Arc<Vec<Message>>, env: &MergeEnv<'_>) -> Result<Merged, String> {
-        let mut merged = Merged::with(self.effects)?;
+    fn merge(
+        self,
+        payload: &mut Arc<Vec<Message>>,
+        merged: &mut Merged,
+        env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
+        merged.effects(self.effects)?;
         if self.edits.is_empty() {
-            return Ok(merged);
+            return Ok(());
         }
         // One for every message, and some new ones.
         let most = payload.len() + MAX_INJECTIONS;
@@ -69,7 +74,7 @@ impl Merge<Arc<Vec<Message>>> for o::ContextOutcome {
         }
         *payload = Arc::new(edited);
         merged.changed.push("messages");
-        Ok(merged)
+        Ok(())
     }
 }
 

@@ -8,8 +8,13 @@ use crate::point::payload::PluginPayload;
 impl Merge<PluginPayload> for PointOutcome {
     const RIGHTS: &'static [&'static str] = &["value", "contribution", "ask", "block"];
 
-    fn merge(self, payload: &mut PluginPayload, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        let mut merged = Merged::with(self.effects)?;
+    fn merge(
+        self,
+        payload: &mut PluginPayload,
+        merged: &mut Merged,
+        _env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
+        merged.effects(self.effects)?;
         let kind = payload.kind;
         match (self.verdict, kind) {
             (PointVerdict::Pass, _) | (PointVerdict::Value(_), PointKind::Observe) => {}
@@ -37,6 +42,6 @@ impl Merge<PluginPayload> for PointOutcome {
                 ));
             }
         }
-        Ok(merged)
+        Ok(())
     }
 }

@@ -7,23 +7,29 @@ use crate::point::payload as p;
 impl Merge<p::TextDelta> for o::DeltaOutcome {
     const RIGHTS: &'static [&'static str] = &["text", "block"];
 
-    fn merge(self, payload: &mut p::TextDelta, _env: &MergeEnv<'_>) -> Result<Merged, String> {
+    fn merge(
+        self,
+        payload: &mut p::TextDelta,
+        merged: &mut Merged,
+        _env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
         if payload.is_last && self.keep > 0 {
             return Err(format!(
                 "it keeps {} bytes back and nothing follows",
                 self.keep
             ));
         }
-        let merged = Merged::with(self.effects)?.block(self.stop);
+        merged.effects(self.effects)?;
+        merged.block(self.stop);
         let mut kept_from = payload.text.len().saturating_sub(payload.keep);
         if let Some(text) = &self.text {
             kept_from = moved(kept_from, &payload.text, text);
         }
-        let merged = merged.text("the new text", &mut payload.text, self.text)?;
+        merged.text("the new text", &mut payload.text, self.text)?;
         let own = payload.text.len().saturating_sub(self.keep as usize);
         let from = payload.text.floor_char_boundary(kept_from.min(own));
         payload.keep = payload.text.len() - from;
-        Ok(merged)
+        Ok(())
     }
 }
 
@@ -60,7 +66,9 @@ mod tests {
             keep,
             ..Default::default()
         };
-        outcome.merge(&mut payload, &ENV).unwrap();
+        outcome
+            .merge(&mut payload, &mut Merged::default(), &ENV)
+            .unwrap();
         payload
     }
 
@@ -100,7 +108,11 @@ mod tests {
             keep: 1,
             ..Default::default()
         };
-        assert!(outcome.merge(&mut payload, &ENV).is_err());
+        assert!(
+            outcome
+                .merge(&mut payload, &mut Merged::default(), &ENV)
+                .is_err()
+        );
         assert_eq!((payload.text.as_str(), payload.keep), ("all", 0));
     }
 }

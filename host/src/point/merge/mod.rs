@@ -80,28 +80,14 @@ pub struct Merged {
     pub effects: Vec<o::Effect>,
 }
 
-// Inlined: a merge is made in one place then, where each function would copy it.
 impl Merged {
-    /// A merge that changed one thing.
-    #[must_use]
-    pub fn changed(what: &'static str) -> Self {
-        Self {
-            changed: vec![what],
-            ..Self::default()
-        }
-    }
-
-    #[inline]
-    fn with(effects: Vec<o::Effect>) -> Result<Self, String> {
+    fn effects(&mut self, effects: Vec<o::Effect>) -> Result<(), String> {
         check_number("effects", effects.len(), MAX_EFFECTS)?;
-        Ok(Self {
-            effects,
-            ..Self::default()
-        })
+        self.effects = effects;
+        Ok(())
     }
 
-    #[inline]
-    fn inject(mut self, inject: Vec<o::Injection>) -> Result<Self, String> {
+    fn inject(&mut self, inject: Vec<o::Injection>) -> Result<(), String> {
         check_number("injected messages", inject.len(), MAX_INJECTIONS)?;
         for injection in &inject {
             check_text("an injected message", &injection.text)?;
@@ -110,17 +96,14 @@ impl Merged {
             self.changed.push("inject");
         }
         self.inject = inject;
-        Ok(self)
+        Ok(())
     }
 
-    #[inline]
-    fn block(mut self, reason: Option<String>) -> Self {
+    fn block(&mut self, reason: Option<String>) {
         self.answer = reason.map(Objection::Block);
-        self
     }
 
     /// Puts a new value in place if there is one and it differs. Whether it did.
-    #[inline]
     fn set<T: PartialEq>(&mut self, right: &'static str, slot: &mut T, new: Option<T>) -> bool {
         let new = new.filter(|new| slot != new);
         let has_changed = new.is_some();
@@ -132,11 +115,10 @@ impl Merged {
     }
 
     /// Checks a new text, and puts it in place under the right `text`. The last step of a merge, because it may fail.
-    #[inline]
-    fn text(mut self, what: &str, slot: &mut String, new: Option<String>) -> Result<Self, String> {
+    fn text(&mut self, what: &str, slot: &mut String, new: Option<String>) -> Result<(), String> {
         check_option(what, new.as_ref())?;
         self.set("text", slot, new);
-        Ok(self)
+        Ok(())
     }
 }
 
@@ -145,8 +127,9 @@ pub trait Merge<P> {
     /// Names of what the outcome can do: each that [`Merged::changed`] may hold, `ask`, and `block` for every refusal.
     const RIGHTS: &'static [&'static str];
 
-    /// Checks, then applies.
-    fn merge(self, payload: &mut P, env: &MergeEnv<'_>) -> Result<Merged, String>;
+    /// Checks, then applies. `merged` is empty before; it is written where it stands, because it is large. After an error it is of no
+    /// use.
+    fn merge(self, payload: &mut P, merged: &mut Merged, env: &MergeEnv<'_>) -> Result<(), String>;
 }
 
 fn check_text(what: &str, text: &str) -> Result<(), String> {
@@ -174,7 +157,12 @@ fn check_option(what: &str, text: Option<&String>) -> Result<(), String> {
 impl<P> Merge<P> for o::Observed {
     const RIGHTS: &'static [&'static str] = &[];
 
-    fn merge(self, _payload: &mut P, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        Merged::with(self.effects)
+    fn merge(
+        self,
+        _payload: &mut P,
+        merged: &mut Merged,
+        _env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
+        merged.effects(self.effects)
     }
 }

@@ -19,7 +19,12 @@ impl Merge<p::ModelRequest> for o::RequestOutcome {
         "block",
     ];
 
-    fn merge(self, payload: &mut p::ModelRequest, _env: &MergeEnv<'_>) -> Result<Merged, String> {
+    fn merge(
+        self,
+        payload: &mut p::ModelRequest,
+        merged: &mut Merged,
+        _env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
         if let o::FloatChange::Set(t) = self.temperature
             && !(0.0..=2.0).contains(&t)
         {
@@ -38,8 +43,9 @@ impl Merge<p::ModelRequest> for o::RequestOutcome {
                 "the tool `{name}` is not active, and a hook can only leave tools out"
             ));
         }
-        let merged = Merged::with(self.effects)?.inject(self.inject)?;
-        let mut merged = merged.block(self.block);
+        merged.effects(self.effects)?;
+        merged.inject(self.inject)?;
+        merged.block(self.block);
         merged.set("model", &mut payload.model, self.model);
         let temperature = self.temperature.into_new();
         merged.set("temperature", &mut payload.temperature, temperature);
@@ -47,7 +53,7 @@ impl Merge<p::ModelRequest> for o::RequestOutcome {
         merged.set("max-tokens", &mut payload.max_tokens, max_tokens);
         let tools = self.tools.into_new().map(Option::unwrap_or_default);
         merged.set("tools", &mut payload.tools, tools);
-        Ok(merged)
+        Ok(())
     }
 }
 
@@ -110,32 +116,39 @@ impl Merge<Arc<p::WireRequest>> for o::WireOutcome {
     fn merge(
         self,
         payload: &mut Arc<p::WireRequest>,
+        merged: &mut Merged,
         _env: &MergeEnv<'_>,
-    ) -> Result<Merged, String> {
-        let mut merged = Merged::with(self.effects)?;
+    ) -> Result<(), String> {
+        merged.effects(self.effects)?;
         if let Some(body) = self.body.filter(|body| *body != payload.body) {
             check_text("the new body", &body)?;
             check_body(&payload.body, &body)?;
             Arc::make_mut(payload).body = body;
             merged.changed.push("body");
         }
-        Ok(merged)
+        Ok(())
     }
 }
 
 impl Merge<Message> for o::ReplyOutcome {
     const RIGHTS: &'static [&'static str] = &["text", "inject", "block"];
 
-    fn merge(self, payload: &mut Message, _env: &MergeEnv<'_>) -> Result<Merged, String> {
+    fn merge(
+        self,
+        payload: &mut Message,
+        merged: &mut Merged,
+        _env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
         check_option("the new text", self.text.as_ref())?;
-        let merged = Merged::with(self.effects)?.inject(self.inject)?;
-        let mut merged = merged.block(self.block);
+        merged.effects(self.effects)?;
+        merged.inject(self.inject)?;
+        merged.block(self.block);
         if let Some(text) = self.text
             && payload.joined_text() != text
         {
             payload.set_text(text);
             merged.changed.push("text");
         }
-        Ok(merged)
+        Ok(())
     }
 }

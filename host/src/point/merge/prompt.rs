@@ -44,8 +44,13 @@ fn find(parts: &[p::PromptPart], key: &str, env: &MergeEnv<'_>) -> Option<usize>
 impl Merge<p::PromptContext> for o::PromptOutcome {
     const RIGHTS: &'static [&'static str] = &["parts"];
 
-    fn merge(self, payload: &mut p::PromptContext, env: &MergeEnv<'_>) -> Result<Merged, String> {
-        let mut merged = Merged::with(self.effects)?;
+    fn merge(
+        self,
+        payload: &mut p::PromptContext,
+        merged: &mut Merged,
+        env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
+        merged.effects(self.effects)?;
         check_number("prompt parts", self.parts.len(), MAX_PARTS)?;
         let mut parts: Vec<p::PromptPart> = Vec::with_capacity(self.parts.len());
         for part in self.parts {
@@ -60,15 +65,20 @@ impl Merge<p::PromptContext> for o::PromptOutcome {
             merged.changed.push("parts");
             payload.parts.append(&mut parts);
         }
-        Ok(merged)
+        Ok(())
     }
 }
 
 impl Merge<Vec<p::PromptPart>> for o::PartsOutcome {
     const RIGHTS: &'static [&'static str] = &["parts"];
 
-    fn merge(self, payload: &mut Vec<p::PromptPart>, env: &MergeEnv<'_>) -> Result<Merged, String> {
-        let mut merged = Merged::with(self.effects)?;
+    fn merge(
+        self,
+        payload: &mut Vec<p::PromptPart>,
+        merged: &mut Merged,
+        env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
+        merged.effects(self.effects)?;
         // All may be taken out.
         let most = MAX_PARTS.max(payload.len());
         check_number("prompt parts to put", self.put.len(), most)?;
@@ -97,6 +107,6 @@ impl Merge<Vec<p::PromptPart>> for o::PartsOutcome {
             }
         }
         *payload = edited;
-        Ok(merged)
+        Ok(())
     }
 }

@@ -31,7 +31,9 @@ fn refused<P: Clone + std::fmt::Debug, O: Merge<P>>(
     env: &MergeEnv<'_>,
 ) -> String {
     let mut changed = payload.clone();
-    let refusal = outcome.merge(&mut changed, env).unwrap_err();
+    let refusal = outcome
+        .merge(&mut changed, &mut Merged::default(), env)
+        .unwrap_err();
     assert_eq!(format!("{changed:?}"), format!("{payload:?}"), "{refusal}");
     refusal
 }
@@ -39,7 +41,8 @@ fn refused<P: Clone + std::fmt::Debug, O: Merge<P>>(
 /// Merges what must be taken. Gives the payload and what is reported to have changed.
 fn taken<P: Clone, O: Merge<P>>(payload: &P, outcome: O) -> (P, Vec<&'static str>) {
     let mut changed = payload.clone();
-    let merged = outcome.merge(&mut changed, &CHANGES).unwrap();
+    let mut merged = Merged::default();
+    outcome.merge(&mut changed, &mut merged, &CHANGES).unwrap();
     (changed, merged.changed)
 }
 
@@ -477,7 +480,8 @@ fn a_gate_changes_arguments_and_may_refuse_without_the_side_effect() {
         verdict = o::CallVerdict::Block("no".to_owned()),
         note = Some("mind".to_owned())
     );
-    let merged = block.merge(&mut proposed(), &LOOKS).unwrap();
+    let mut merged = Merged::default();
+    block.merge(&mut proposed(), &mut merged, &LOOKS).unwrap();
     assert_eq!(merged.answer, Some(Objection::Block("no".to_owned())));
     assert_eq!(merged.note.as_deref(), Some("mind"));
 }

@@ -11,9 +11,15 @@ use crate::point::payload as p;
 impl Merge<p::TurnInput> for o::InputOutcome {
     const RIGHTS: &'static [&'static str] = &["text", "inject", "block"];
 
-    fn merge(self, payload: &mut p::TurnInput, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        let merged = Merged::with(self.effects)?.inject(self.inject)?;
-        let merged = merged.block(self.block);
+    fn merge(
+        self,
+        payload: &mut p::TurnInput,
+        merged: &mut Merged,
+        _env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
+        merged.effects(self.effects)?;
+        merged.inject(self.inject)?;
+        merged.block(self.block);
         merged.text("the new input", &mut payload.text, self.text)
     }
 }
@@ -21,8 +27,13 @@ impl Merge<p::TurnInput> for o::InputOutcome {
 impl Merge<p::Assessment> for o::AssessmentOutcome {
     const RIGHTS: &'static [&'static str] = &["assessment"];
 
-    fn merge(self, payload: &mut p::Assessment, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        let mut merged = Merged::with(self.effects)?;
+    fn merge(
+        self,
+        payload: &mut p::Assessment,
+        merged: &mut Merged,
+        _env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
+        merged.effects(self.effects)?;
         if let Some(new) = self.assessment {
             if !(0.0..=1.0).contains(&new.confidence) {
                 return Err(format!(
@@ -33,18 +44,27 @@ impl Merge<p::Assessment> for o::AssessmentOutcome {
             let input = payload.input.clone();
             merged.set("assessment", payload, Some(p::Assessment { input, ..new }));
         }
-        Ok(merged)
+        Ok(())
     }
 }
 
 impl Merge<p::TurnInput> for o::SteeringOutcome {
     const RIGHTS: &'static [&'static str] = &["text", "inject", "block"];
 
-    fn merge(self, payload: &mut p::TurnInput, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        let merged = Merged::with(self.effects)?.inject(self.inject)?;
+    fn merge(
+        self,
+        payload: &mut p::TurnInput,
+        merged: &mut Merged,
+        _env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
+        merged.effects(self.effects)?;
+        merged.inject(self.inject)?;
         match self.action {
-            o::SteeringAction::Pass => Ok(merged),
-            o::SteeringAction::Drop(reason) => Ok(merged.block(Some(reason))),
+            o::SteeringAction::Pass => Ok(()),
+            o::SteeringAction::Drop(reason) => {
+                merged.block(Some(reason));
+                Ok(())
+            }
             o::SteeringAction::Replace(text) => {
                 merged.text("the new text", &mut payload.text, Some(text))
             }
@@ -55,7 +75,12 @@ impl Merge<p::TurnInput> for o::SteeringOutcome {
 impl Merge<p::Reflection> for o::ReflectionOutcome {
     const RIGHTS: &'static [&'static str] = &["draft", "criteria", "verdict"];
 
-    fn merge(self, payload: &mut p::Reflection, _env: &MergeEnv<'_>) -> Result<Merged, String> {
+    fn merge(
+        self,
+        payload: &mut p::Reflection,
+        merged: &mut Merged,
+        _env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
         check_option("the new draft", self.draft.as_ref())?;
         check_number("criteria", self.criteria.len(), MAX_PARTS)?;
         for criterion in &self.criteria {
@@ -64,7 +89,7 @@ impl Merge<p::Reflection> for o::ReflectionOutcome {
         if let o::VerdictChange::Again(reason) = &self.verdict {
             check_text("the reason", reason)?;
         }
-        let mut merged = Merged::with(self.effects)?;
+        merged.effects(self.effects)?;
         merged.set("draft", &mut payload.draft, self.draft);
         if !self.criteria.is_empty() {
             payload.criteria.extend(self.criteria);
@@ -73,39 +98,56 @@ impl Merge<p::Reflection> for o::ReflectionOutcome {
         if self.verdict != o::VerdictChange::Keep {
             merged.set("verdict", &mut payload.verdict, Some(self.verdict));
         }
-        Ok(merged)
+        Ok(())
     }
 }
 
 impl Merge<p::ReflectVerdict> for o::VerdictOutcome {
     const RIGHTS: &'static [&'static str] = &["verdict"];
 
-    fn merge(self, payload: &mut p::ReflectVerdict, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        let mut merged = Merged::with(self.effects)?;
+    fn merge(
+        self,
+        payload: &mut p::ReflectVerdict,
+        merged: &mut Merged,
+        _env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
+        merged.effects(self.effects)?;
         let verdict = match self.verdict {
-            o::VerdictChange::Keep => return Ok(merged),
+            o::VerdictChange::Keep => return Ok(()),
             o::VerdictChange::Done => None,
             o::VerdictChange::Again(reason) => Some(reason),
         };
         check_option("the reason", verdict.as_ref())?;
         merged.set("verdict", &mut payload.continue_because, Some(verdict));
-        Ok(merged)
+        Ok(())
     }
 }
 
 impl Merge<String> for o::TextOutcome {
     const RIGHTS: &'static [&'static str] = &["text"];
 
-    fn merge(self, payload: &mut String, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        Merged::with(self.effects)?.text("the new text", payload, self.text)
+    fn merge(
+        self,
+        payload: &mut String,
+        merged: &mut Merged,
+        _env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
+        merged.effects(self.effects)?;
+        merged.text("the new text", payload, self.text)
     }
 }
 
 impl Merge<String> for o::OutputOutcome {
     const RIGHTS: &'static [&'static str] = &["text", "block"];
 
-    fn merge(self, payload: &mut String, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        let merged = Merged::with(self.effects)?.block(self.block);
+    fn merge(
+        self,
+        payload: &mut String,
+        merged: &mut Merged,
+        _env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
+        merged.effects(self.effects)?;
+        merged.block(self.block);
         merged.text("the new output", payload, self.text)
     }
 }
@@ -113,8 +155,13 @@ impl Merge<String> for o::OutputOutcome {
 impl Merge<Arc<p::Slice>> for o::SliceOutcome {
     const RIGHTS: &'static [&'static str] = &["summary", "block"];
 
-    fn merge(self, payload: &mut Arc<p::Slice>, env: &MergeEnv<'_>) -> Result<Merged, String> {
-        let mut merged = Merged::with(self.effects)?;
+    fn merge(
+        self,
+        payload: &mut Arc<p::Slice>,
+        merged: &mut Merged,
+        env: &MergeEnv<'_>,
+    ) -> Result<(), String> {
+        merged.effects(self.effects)?;
         match self.verdict {
             o::SliceVerdict::Pass => {}
             o::SliceVerdict::Cancel(reason) => merged.answer = Some(Objection::Block(reason)),
@@ -128,6 +175,6 @@ impl Merge<Arc<p::Slice>> for o::SliceOutcome {
                 }
             }
         }
-        Ok(merged)
+        Ok(())
     }
 }
