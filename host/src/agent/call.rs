@@ -159,7 +159,7 @@ impl TurnScope {
         }
     }
 
-    /// Known → schema → `pre-tool` → policy → approval. Hooks may change the arguments; everything after them sees the
+    /// Checks a call: known → schema → `pre-tool` → policy → approval. Hooks may change the arguments; everything after them sees the
     /// final ones.
     async fn check(
         &self,

@@ -83,9 +83,9 @@ pub(super) struct TurnScope {
     pub(super) skill_parts: SkillParts,
     pub(super) family: Family,
     pub(super) number: u32,
-    /// Set when the turn is interrupted.
+    /// Token that is set when the turn is interrupted.
     pub(super) cancel: CancellationToken,
-    /// Set when the turn has ended. Hooks that run later, in the background or as the session ends, still find its scope.
+    /// Whether the turn has ended. Hooks that run later, in the background or as the session ends, still find its scope.
     is_over: AtomicBool,
     /// Tools of the agent; those of the spec are those that the turn began with.
     tools: RwLock<Arc<ToolRegistry>>,

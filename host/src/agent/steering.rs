@@ -41,9 +41,9 @@ pub struct Waiting {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queue {
-    /// Taken at the next safe point.
+    /// Texts for the next safe point.
     Steering,
-    /// Taken at the end of the turn.
+    /// Texts for the end of the turn.
     FollowUps,
 }
 

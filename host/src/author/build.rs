@@ -15,7 +15,7 @@ use super::{BuildError, assemble, interpreted, rust, toolchain};
 use crate::plugin::contract::stamp;
 use crate::plugin::manifest::FILE_NAME;
 
-/// Told what is going on, line by line. Lines of the tools are passed on as they are and may hold control characters.
+/// Receiver of what is going on, line by line. Lines of the tools are passed on as they are and may hold control characters.
 pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Options of a build.

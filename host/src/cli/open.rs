@@ -54,7 +54,7 @@ pub(super) struct Ready {
     commands: ShellCommands,
     /// The model and why it is this one, in words.
     pub(super) chosen: String,
-    /// To be dropped by whoever listens for signals from then on.
+    /// Exit at signals, until whoever listens for them from then on drops it.
     pub(super) exits: ExitAtSignals,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Opened {
     pub(super) commands: ShellCommands,
     /// The model and why it is this one, in words.
     pub(super) chosen: String,
-    /// To be dropped by whoever listens for signals from then on.
+    /// Exit at signals, until whoever listens for them from then on drops it.
     pub(super) exits: ExitAtSignals,
 }
 

@@ -98,7 +98,7 @@ impl Line {
 pub(super) struct Screen {
     /// The question, and then its parts. Where not everything fits, each part has its share.
     pub(super) parts: Vec<Vec<Line>>,
-    /// Shown right above the answers, never cut: what an answer covers.
+    /// Lines right above the answers, never cut: what an answer covers.
     pub(super) covers: Vec<Line>,
     /// Possible answers, as in `[y]es or [n]o`.
     pub(super) keys: String,

@@ -70,7 +70,7 @@ pub enum Body {
 /// Times that a plugin sets for its request. They only shorten the host's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until there is a connection; at most 10 s.
+    /// Time until there is a connection; at most 10 s.
     pub connect: Option<Duration>,
     /// Time from there to the headers of the answer.
     pub first_byte: Option<Duration>,

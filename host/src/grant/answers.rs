@@ -12,9 +12,9 @@ use crate::disk::{lock_beside, replace_private};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lasting {
-    /// Until the pin changes.
+    /// Lasts until the pin changes.
     Always,
-    /// For the session of this id.
+    /// Lasts for the session of this id.
     Session(String),
 }
 

@@ -24,11 +24,11 @@ pub struct Question {
 /// Lifetime of a yes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Yes {
-    /// For this run.
+    /// Lasts for this run.
     Once,
-    /// For this session, however often it is resumed.
+    /// Lasts for this session, however often it is resumed.
     Session,
-    /// Until the plugin or its request changes.
+    /// Lasts until the plugin or its request changes.
     Always,
 }
 

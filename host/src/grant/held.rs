@@ -33,7 +33,7 @@ pub struct HeldFolder {
     root: PathBuf,
     /// Content by the names that lead to it.
     files: BTreeMap<Vec<String>, Cow<'static, [u8]>>,
-    /// Made when somebody asks: nobody asks for that of what the program carries.
+    /// Digest, made when somebody asks: nobody asks for that of what the program carries.
     digest: OnceLock<String>,
     /// Another folder, elsewhere.
     beside: Option<Arc<HeldFolder>>,

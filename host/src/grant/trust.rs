@@ -10,9 +10,9 @@ pub enum Trust {
     Managed,
     /// Installed, with its digest in a lock file, and signed with a key of the operator's.
     Package,
-    /// In the user's configuration folder.
+    /// Found in the user's configuration folder.
     User,
-    /// In the project, `.rind/plugins`.
+    /// Found in the project, `.rind/plugins`.
     Project,
     /// Named on the command line, `--plugin PATH`.
     Local,

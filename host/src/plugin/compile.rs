@@ -182,7 +182,7 @@ impl Compiler {
 /// Names of the files in the private folder.
 const INPUT: &str = "component.wasm";
 const OUTPUT: &str = "component.cwasm";
-/// Left where nothing confines the process: why.
+/// File that says why nothing confines the process.
 const UNCONFINED: &str = "unconfined";
 
 /// Message with which Rust aborts when memory is exhausted.

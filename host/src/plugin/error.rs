@@ -183,7 +183,7 @@ pub enum Error {
     /// Plugins that the operator relies on do not run.
     #[error("{missing}")]
     Relied {
-        /// For each: why it does not run, who relies on it, and how to continue without it.
+        /// A line for each: why it does not run, who relies on it, and how to continue without it.
         missing: String,
     },
     /// The plugin implements a point that no plugin defines.

@@ -40,7 +40,7 @@ pub enum Reliance {
         /// The folder that it was in; empty for one that was installed.
         source: String,
     },
-    /// Only the administrator can switch the plugin off.
+    /// The administrator alone can switch the plugin off.
     Protected,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Owns what counts as the call's own time. A plugin answers one call after the other, so a call may first wait for another
 //! one; that is not the plugin's fault and has the bound [`MAX_WAIT`] of its own. Whoever hands out instances says so with
-//! [`waiting`], and who has one with [`holding`]: while a person thinks about a question of the holder, the bound stands still as
-//! well. It must not know what is called. Start from [`within`].
+//! [`waiting`], and a call that has one with [`holding`], before it can wait for a person: while the person thinks, the bound of
+//! those behind it stands still as well. It must not know what is called. Start from [`within`].
 
 mod clock;
 mod pauses;

@@ -33,11 +33,11 @@ pub(crate) struct Holder {
 /// Way of the model's text to the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Streaming {
-    /// While it is written: no hook may change it.
+    /// Text is shown while it is written: no hook may change it.
     Free,
-    /// Shown up to where the hooks of `output-delta` have let it through.
+    /// Text is shown up to where the hooks of `output-delta` have let it through.
     Judged,
-    /// When it is complete and these have judged it.
+    /// Text is shown when it is complete and these have judged it.
     Held(Vec<Holder>),
 }
 

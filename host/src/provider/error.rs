@@ -63,7 +63,7 @@ pub enum Error {
         said: ServerText,
     },
 
-    /// Nobody answers at the address.
+    /// The address does not answer.
     #[error("cannot reach {provider} at {url}: {cause}; {advice}")]
     Unreachable {
         /// Name of the provider.

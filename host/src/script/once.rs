@@ -107,7 +107,7 @@ impl Program {
     }
 }
 
-/// Told of what a script left for git to run, in words, also when nobody waits for the script any more.
+/// Receiver of what a script left for git to run, in words, also when nobody waits for the script any more.
 pub(super) type OnPlanted = Box<dyn Fn(String) + Send>;
 
 /// Calls a script once. When this future is dropped, the process and what it started end.

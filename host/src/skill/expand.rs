@@ -97,7 +97,7 @@ enum Placeholder<'a> {
     Folder,
     PluginFolder,
     All,
-    /// From 0.
+    /// An argument by its position, from 0.
     Nth(usize),
     Named(&'a str),
 }

@@ -80,9 +80,9 @@ pub enum Invocation {
     /// Model and user.
     #[default]
     Auto,
-    /// Only the user: the model is not told of it, and is refused.
+    /// The user alone: the model is not told of it, and is refused.
     UserOnly,
-    /// Nobody.
+    /// Neither.
     Disabled,
 }
 
@@ -228,7 +228,7 @@ pub struct Skill {
     pub label: String,
     /// Description: what the skill does and when to use it.
     pub description: String,
-    /// When to use it, if that stands apart.
+    /// Advice on when to use it, if that stands apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when_to_use: Option<String>,
     /// The text behind the front matter, word for word.

@@ -92,7 +92,7 @@ impl ToolOutput {
 pub struct ToolCtx {
     /// Caller of the tool.
     pub caller: Caller,
-    /// Set when the call is to stop; a tool that may take long must watch it. The future may also just be dropped.
+    /// Token that is set when the call is to stop; a tool that may take long must watch it. The future may also just be dropped.
     pub cancel: CancellationToken,
     /// Folders besides the workspace that commands of this call may read: those of skills.
     pub readable: Arc<[PathBuf]>,

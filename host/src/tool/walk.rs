@@ -69,7 +69,7 @@ impl FileGlob {
     }
 }
 
-/// Called with the folder that an entry is in, its path from the root, and its kind.
+/// Function to call with the folder that an entry is in, its path from the root, and its kind.
 type Visit<'a> = &'a mut dyn FnMut(&Dir, &Path, EntryKind) -> ControlFlow<()>;
 
 /// Visits everything below `start` (relative to the root), `depth` levels deep, each folder before what is in it.

@@ -138,7 +138,7 @@ fn start(word: &str) -> usize {
     bytes.next().unwrap_or(0) << 8 | bytes.next().unwrap_or(0)
 }
 
-/// Made once by each instance.
+/// Patterns of the rules, made once by each instance.
 static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     let patterns = RULES.iter().map(|rule| Pattern::new(rule.pattern));
     let patterns: Vec<Pattern> = patterns.collect();

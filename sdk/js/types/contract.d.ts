@@ -421,7 +421,7 @@ declare module "rind:plugin/handles@0.1.1" {
     /** The message at `index`, from 0; none behind the last one. */
     message(index: number): Message | undefined;
     /**
-     * At most `count` messages from `start` on. It may be fewer: at most 100, and no more than 8 MiB of text unless the
+     * Returns at most `count` messages from `start` on. It may be fewer: at most 100, and no more than 8 MiB of text unless the
      * first alone is larger. None behind the last one.
      */
     messages(start: number, count: number): Array<Message>;
@@ -437,7 +437,7 @@ declare module "rind:plugin/handles@0.1.1" {
     len(): number;
     /** The message at `index`, from 0; none behind the last one. */
     message(index: number): Message | undefined;
-    /** At most `count` messages from `start` on, with the bounds of `conversation`. */
+    /** Returns at most `count` messages from `start` on, with the bounds of `conversation`. */
     messages(start: number, count: number): Array<Message>;
   }
   /** A request as it will go over the wire. */
@@ -1024,7 +1024,7 @@ declare module "rind:plugin/payloads@0.1.1" {
     input: string;
     /** Decision on how to handle the turn. */
     decision: Decision;
-    /** From 0 to 1; a `direct` below 0.35 becomes `ask-first`. */
+    /** Confidence in it, from 0 to 1; a `direct` below 0.35 becomes `ask-first`. */
     confidence: number;
     /** Reasons, in short phrases. */
     reasons: Array<string>;

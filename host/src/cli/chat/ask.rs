@@ -13,10 +13,10 @@ use super::super::terminal::{QUIET, Size};
 use crate::point::handle::PersonAnswer;
 use crate::tool::approval::ApprovalAnswer;
 
-/// Shown in place of the answers until keys are taken.
+/// Line in place of the answers until keys are taken.
 const NOT_YET: &str = "  answers in a moment; keys are ignored until then";
 
-/// Shown where not even the question fits on the screen.
+/// Line where not even the question fits on the screen.
 const TOO_SMALL: &str = "  it does not fit on this screen: [v]iew all of it, then answer:";
 
 /// Least rows of a screen on which a row stays free for a second row of what is typed.

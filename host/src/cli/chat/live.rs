@@ -95,7 +95,7 @@ pub(super) struct Live {
     /// Lines that other parts of the program write.
     pub(super) written: UnboundedReceiver<String>,
     pub(super) redirected: Option<Redirected>,
-    /// Taken at the end.
+    /// Telemetry of the session, sent at the end.
     pub(super) telemetry: Option<Telemetry>,
     /// Programs that follow the session.
     pub(super) programs: Programs,
@@ -106,7 +106,7 @@ pub(super) struct Live {
 
 pub(super) struct Signals {
     resized: Signal,
-    /// For a program that has the terminal for a while: no key sends it here.
+    /// Ctrl-C in a program that has the terminal for a while: no key sends it here.
     pub(super) interrupted: Signal,
     /// `kill`, and the end of the terminal.
     pub(super) ended: [Signal; 2],
@@ -116,7 +116,7 @@ pub(super) struct Signals {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Leave {
     Quit(ExitStatus),
-    /// To another session, by its whole id.
+    /// Another session, by its whole id.
     Resume(String),
 }
 

@@ -56,7 +56,7 @@ pub(super) struct Worker {
     done: UnboundedReceiver<Done>,
     /// The task; `None` once it has ended.
     task: Option<JoinHandle<()>>,
-    /// Set while a turn or a command runs; the token ends that.
+    /// Turn or command that runs; the token ends it.
     running: Option<(Kind, CancellationToken)>,
     events: BesideSession,
 }

@@ -191,7 +191,7 @@ struct Author {
     name: String,
     /// Options for loading later versions.
     later: LoadOptions,
-    /// Told when a new version takes its place.
+    /// Way to tell that a new version takes its place.
     told: UnboundedSender<()>,
 }
 

@@ -79,7 +79,7 @@ impl Waiting {
     }
 }
 
-/// Written past `anstream`, which takes this for color and leaves it out where `NO_COLOR` is set.
+/// Erases the line. Past `anstream`, which takes this for color and leaves it out where `NO_COLOR` is set.
 fn erase() {
     let _ = std::io::stderr().write_all(ERASE.as_bytes());
 }

@@ -70,7 +70,7 @@ impl WasiHttpHooks for Hooks {
         })
     }
 
-    /// Written from the URL, in the place where the URL is checked.
+    /// Leaves the header to the place where the URL is checked: it is written from the URL.
     fn set_host_header(&mut self) -> bool {
         false
     }

@@ -33,7 +33,7 @@ pub struct LoadOptions {
     pub cache_key: PathBuf,
     /// Compiler for components that are not in the cache.
     pub compiler: Compiler,
-    /// Called before a component is compiled, which takes a while.
+    /// Function to call before a component is compiled, which takes a while.
     pub on_compile: Option<OnCompile>,
     /// Folder that holds a folder of stored values for each plugin.
     pub data: PathBuf,

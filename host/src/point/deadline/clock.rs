@@ -18,9 +18,9 @@ pub(super) struct CallClock {
 /// Reason why a call stands still.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// For another call of the same plugin.
+    /// Waits for another call of the same plugin.
     Turn,
-    /// For the end of such a wait of a call that it made.
+    /// Waits for the end of such a wait of a call that it made.
     Inner,
     Person,
 }

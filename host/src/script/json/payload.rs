@@ -136,7 +136,7 @@ records! {
         input: String,
         /// Decision on how to handle the turn.
         decision: p::Decision,
-        /// From 0 to 1.
+        /// Confidence in it, from 0 to 1.
         confidence: f64,
         /// Reasons, in short phrases.
         reasons: Vec<String>,

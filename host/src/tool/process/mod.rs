@@ -51,7 +51,7 @@ pub enum Stream {
 /// Whether the two outputs are kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
-    /// Both outputs share one pipe, so that they stay in the order they were written.
+    /// One pipe for both outputs, so that they stay in the order they were written.
     Merged,
     /// Each output has its own pipe.
     Separate,

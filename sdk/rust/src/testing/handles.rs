@@ -115,7 +115,7 @@ macro_rules! messages {
                 self.messages.get(index as usize).cloned()
             }
 
-            /// At most `count` messages from `start` on.
+            /// Returns at most `count` messages from `start` on.
             #[must_use]
             pub fn messages(&self, start: u32, count: u32) -> Vec<Message> {
                 let messages = self.messages.iter().skip(start as usize);

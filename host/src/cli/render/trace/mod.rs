@@ -28,7 +28,7 @@ pub(super) use totals::Totals;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(in super::super) enum Detail {
-    /// Only hooks that did something.
+    /// Hooks that did something, and no others.
     Short,
     /// Every hook on its own line, and complete texts.
     Full,

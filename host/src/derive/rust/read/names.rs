@@ -32,9 +32,9 @@ pub(super) enum Found {
     Item(usize, usize),
     /// A type or trait that others cannot use.
     Private,
-    /// Within a module of the crate, by names that are not in its source: a macro makes them.
+    /// Names within a module of the crate that are not in its source: a macro makes them.
     Made(usize, Vec<String>),
-    /// In another crate, or one that every crate has.
+    /// Names of another crate, or one that every crate has.
     Elsewhere(Vec<String>),
 }
 

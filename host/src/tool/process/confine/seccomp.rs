@@ -159,7 +159,7 @@ const OF_MODE: &[(Row, u8, ModeFor)] = &[
 #[derive(Clone, Copy)]
 enum ModeFor {
     Always,
-    /// When the previous argument has `O_CREAT` or `O_TMPFILE`; otherwise the argument is left over from something else.
+    /// Mode if the previous argument has `O_CREAT` or `O_TMPFILE`; otherwise the argument is left over from something else.
     Created,
 }
 
