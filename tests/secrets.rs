@@ -28,7 +28,7 @@ struct Sample {
 pub struct Harmless {
     /// Description of the secrets.
     pub what: String,
-    /// The texts.
+    /// Texts without one.
     pub texts: Vec<String>,
 }
 

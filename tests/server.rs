@@ -21,7 +21,7 @@ pub struct Received {
     pub line: String,
     /// Header lines, names in lower case.
     pub headers: Vec<String>,
-    /// The body.
+    /// Body as it was received.
     pub body: Vec<u8>,
 }
 

@@ -224,7 +224,7 @@ pub enum Event {
     },
     /// The model wrote more text, as hooks let it through.
     TextDelta {
-        /// The new piece.
+        /// Piece that is new.
         text: String,
     },
     /// The model writes and nothing of it is shown yet: hooks judge the answer when it is whole, or reasoning is not shown.
@@ -243,7 +243,7 @@ pub enum Event {
     },
     /// The model reasoned on. Not sent where hooks judge what the model writes.
     ThinkingDelta {
-        /// The new piece.
+        /// Piece that is new.
         text: String,
     },
     /// A request is about to be sent again: what was streamed of its answer is void.
@@ -339,9 +339,9 @@ pub enum Event {
     Asked {
         /// Name of the plugin.
         plugin: String,
-        /// The question.
+        /// Question as it was shown.
         question: String,
-        /// The answer.
+        /// Answer of the person, in words.
         answer: String,
         /// Whether nobody could be asked, so that the plugin's default counts.
         is_default: bool,
@@ -387,7 +387,7 @@ pub enum Event {
         level: Level,
         /// The plugin that speaks; null is the host.
         plugin: Option<String>,
-        /// The line.
+        /// Line to show.
         text: String,
     },
     /// A plugin recorded a value.
@@ -396,7 +396,7 @@ pub enum Event {
         plugin: String,
         /// Name of the metric.
         name: String,
-        /// The value.
+        /// Value that was measured.
         value: f64,
     },
     /// A plugin added a message.

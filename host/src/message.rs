@@ -22,7 +22,7 @@ pub use part::{Part, Parts};
 pub enum Role {
     /// The user, or somebody speaking in the user's place.
     User,
-    /// The model.
+    /// The model, with its text and tool calls.
     Assistant,
     /// The host, answering tool calls.
     Tool,
@@ -93,12 +93,12 @@ impl ToolResult {
 pub enum Content {
     /// Plain text.
     Text {
-        /// The text.
+        /// Text as it was said.
         text: String,
     },
     /// The model's reasoning.
     Thinking {
-        /// The text.
+        /// Text of the reasoning.
         text: String,
         /// Opaque proof that a provider wants back with the text.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -31,7 +31,7 @@ pub(crate) enum Stage {
 pub(crate) struct Attack {
     /// Description of the attack.
     pub(crate) what: &'static str,
-    /// The program.
+    /// Program to run.
     pub(crate) program: Program,
     /// Lines of its manifest after the first four.
     pub(crate) manifest: String,

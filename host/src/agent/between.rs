@@ -18,6 +18,8 @@ use crate::session::Body;
 pub(crate) struct Ended<T> {
     /// Result, or the reason why there is none.
     pub(crate) result: Result<T, String>,
+    /// Whether there is none because the call was cancelled.
+    pub(crate) was_interrupted: bool,
     /// Milliseconds that it took.
     pub(crate) duration_ms: u64,
     /// Tokens that it used.
@@ -62,9 +64,13 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Ended<T> {
         let started = Instant::now();
+        let mut was_interrupted = false;
         let mut result = tokio::select! {
             biased;
-            () = cancel.cancelled() => Err("it was interrupted".to_owned()),
+            () = cancel.cancelled() => {
+                was_interrupted = true;
+                Err("it was interrupted".to_owned())
+            }
             why = self.family.halt.wait() => Err(stopped(&why)),
             ran = call => ran.map_err(|failure| failure.to_string()),
         };
@@ -87,6 +93,7 @@ impl Agent {
         let (usage, cost) = used.unwrap_or_default();
         Ended {
             result,
+            was_interrupted,
             duration_ms,
             usage,
             cost,

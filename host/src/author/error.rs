@@ -86,7 +86,7 @@ pub enum BuildError {
     #[error("plugin `{plugin}`: {path} has no hook and no tool. {todo}")]
     NoExports {
         plugin: String,
-        /// The module.
+        /// Path of the module.
         path: PathBuf,
         /// Change that helps, as a sentence.
         todo: String,

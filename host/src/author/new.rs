@@ -43,7 +43,7 @@ pub enum NewError {
     /// The name cannot be that of a plugin.
     #[error("{name:?} cannot be the name of a plugin: {why}")]
     Name {
-        /// The name.
+        /// Name that was given.
         name: String,
         /// Reason.
         why: String,
@@ -54,7 +54,7 @@ pub enum NewError {
     /// A file could not be written.
     #[error("{path}: {source}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Error of the system.
         #[source]

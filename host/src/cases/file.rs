@@ -26,7 +26,7 @@ pub(super) const NOTHING_EXPECTED: &str =
 /// A file of cases: of a plugin, or of a skill.
 #[derive(Debug)]
 pub struct CaseFile<C = Case> {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
     /// Cases in the order of the file.
     pub cases: Vec<C>,
@@ -327,7 +327,7 @@ pub enum FileError {
     /// The file or its folder cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Error of the system.
         source: std::io::Error,
@@ -335,7 +335,7 @@ pub enum FileError {
     /// The file is not a file of cases.
     #[error("{}:{line}:{column}: {message}", path.display())]
     Format {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Line of the fault.
         line: usize,

@@ -30,7 +30,7 @@ const MARK: (&str, &str) = ("# Written by `rind ", " --accept`.");
 /// Snapshot of one case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The file.
+    /// Path of the snapshot file.
     pub path: PathBuf,
     /// File of the case.
     cases: PathBuf,
@@ -210,7 +210,7 @@ impl Snapshot {
 /// A file among the snapshots that no case has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unused {
-    /// The file.
+    /// Path of the snapshot file.
     pub path: PathBuf,
     /// Whether `--accept` wrote it, and so may remove it.
     pub is_written: bool,

@@ -17,14 +17,14 @@ pub enum Fix {
     SideEffect(&'static str),
     /// Removes an item of a list.
     Item {
-        /// The list.
+        /// Keys that lead to the list.
         keys: Vec<String>,
-        /// The item.
+        /// Item to remove.
         item: String,
     },
     /// Sets a key to what holds anyway.
     Set {
-        /// The key.
+        /// Keys that lead to it.
         keys: Vec<String>,
         /// The value: a number, or else a text.
         value: String,
@@ -33,7 +33,7 @@ pub enum Fix {
     Insert {
         /// The key, at the top of the file.
         key: &'static str,
-        /// The item.
+        /// Item that the list then holds.
         value: &'static str,
     },
 }

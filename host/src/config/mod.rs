@@ -37,7 +37,7 @@ pub trait Section: DeserializeOwned + Default {
 /// Origin of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A file.
+    /// Path of a settings file.
     File(PathBuf),
     /// A flag of the command line, as it was written.
     Flag(String),
@@ -59,7 +59,7 @@ pub enum Error {
     /// The file exists and cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Error of the system.
         #[source]

@@ -20,7 +20,7 @@ pub struct Outgoing<'a> {
     pub url: &'a str,
     /// Headers that the plugin set.
     pub headers: &'a HeaderMap,
-    /// The body.
+    /// Body of the request, as sent.
     pub body: &'a [u8],
 }
 

@@ -68,7 +68,7 @@ impl GrantAnswer {
 #[derive(Debug, thiserror::Error)]
 #[error("the remembered grants in {}: {message}", path.display())]
 pub struct AnswersError {
-    /// The file.
+    /// Path of the file of answers.
     pub path: PathBuf,
     /// Problem, and what to do.
     pub message: String,

@@ -104,13 +104,13 @@ impl HostPattern {
         scheme != self.scheme && other.matches(scheme, host, port)
     }
 
-    /// The scheme.
+    /// Scheme of the pattern.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// The port.
+    /// Port of the pattern.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port

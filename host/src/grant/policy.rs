@@ -22,7 +22,7 @@ const MAX_BYTES: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 #[error("the policy {}: {message}", path.display())]
 pub struct PolicyError {
-    /// The file.
+    /// Path of the policy file.
     pub path: PathBuf,
     /// Problem, with the line.
     pub message: String,

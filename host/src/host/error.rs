@@ -18,9 +18,9 @@ pub enum Error {
     /// A folder of the host cannot be made or opened.
     #[error("cannot open the folder {}", path.display())]
     Folder {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// The cause.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
@@ -31,7 +31,7 @@ pub enum Error {
         workspace.display(), own.display()
     )]
     Overlap {
-        /// The workspace.
+        /// Path of the workspace.
         workspace: PathBuf,
         /// The folder of the host.
         own: PathBuf,
@@ -44,7 +44,7 @@ pub enum Error {
         "a hook of the host is called `{name}`, which is the name of a plugin; give it another name"
     )]
     NameTaken {
-        /// The name.
+        /// Name that both have.
         name: String,
     },
     /// A script does not fit its points, or its name is taken.
@@ -54,7 +54,7 @@ pub enum Error {
         place: String,
         /// Name of the script.
         name: String,
-        /// The cause.
+        /// Cause, in words.
         why: String,
     },
     /// A tool cannot be registered.

@@ -26,13 +26,19 @@ pub enum LoopError {
         /// Name of the plugin.
         plugin: String,
     },
-    /// The plugin failed, was stopped at its deadline or by a hook, or was interrupted.
+    /// The plugin failed, or was stopped at its deadline or by a hook.
     #[error("the loop of plugin `{plugin}` failed: {why}")]
     Failed {
         /// Name of the plugin.
         plugin: String,
         /// Reason.
         why: String,
+    },
+    /// The run was cancelled.
+    #[error("the loop of plugin `{plugin}` was interrupted")]
+    Interrupted {
+        /// Name of the plugin.
+        plugin: String,
     },
     /// The session failed.
     #[error(transparent)]
@@ -89,9 +95,10 @@ impl Session {
         self.shared.spent = self.agent.take_spent();
         let (body, event) = records(plugin, &ended);
         self.agent.keep_call(body, event).await?;
-        ended.result.map_err(|why| LoopError::Failed {
-            plugin: plugin.to_owned(),
-            why,
+        let plugin = plugin.to_owned();
+        ended.result.map_err(|why| match ended.was_interrupted {
+            true => LoopError::Interrupted { plugin },
+            false => LoopError::Failed { plugin, why },
         })
     }
 

@@ -25,7 +25,7 @@ pub enum ReplaceError {
     /// The new version cannot be loaded, or waits for permissions.
     #[error("{why}")]
     NotLoaded {
-        /// The cause.
+        /// Cause, in words.
         why: String,
     },
     /// The new version was granted more than the one that runs.

@@ -79,7 +79,8 @@ impl Runs<'_> {
                 Ok(LoopReply::Again { after, reason }) => {
                     (self.pauses.after_success(after), reason)
                 }
-                Err(_) if cancel.is_cancelled() => return EndReason::Interrupted,
+                // One that failed by itself is told of, also where it is the last.
+                Err(LoopError::Interrupted { .. }) => return EndReason::Interrupted,
                 Err(error @ LoopError::Unknown { .. }) => {
                     return EndReason::Failed(error.to_string());
                 }

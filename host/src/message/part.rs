@@ -21,12 +21,12 @@ pub const MAX_PARTS: usize = 100;
 pub enum Part {
     /// Plain text.
     Text {
-        /// The text.
+        /// Text for the model.
         text: String,
     },
     /// A JSON value.
     Json {
-        /// The value.
+        /// Value of any JSON type.
         value: Value,
     },
     /// Bytes that the session keeps.

@@ -47,7 +47,7 @@ pub(crate) struct CompileCache {
 pub(crate) struct ComponentBytes {
     /// Path that they were read from.
     pub path: PathBuf,
-    /// The bytes.
+    /// Bytes of the whole component.
     pub bytes: Vec<u8>,
     /// `sha256:` and 64 hex digits.
     pub digest: String,

@@ -14,7 +14,7 @@ use crate::grant::held::HeldFolder;
 pub struct Source {
     /// Trust of what is found there.
     pub trust: Trust,
-    /// The folder.
+    /// Path of the plugin's folder.
     pub path: PathBuf,
 }
 

@@ -12,7 +12,7 @@ pub enum Error {
     Io {
         /// Action that failed:
         action: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Error of the system.
         source: io::Error,
@@ -20,7 +20,7 @@ pub enum Error {
     /// A folder that is meant for a plugin has no manifest.
     #[error("{} has no plugin.toml: {todo}", folder.display())]
     NoManifest {
-        /// The folder.
+        /// Path of the folder.
         folder: PathBuf,
         /// Advice, by the content of the folder.
         todo: String,
@@ -28,7 +28,7 @@ pub enum Error {
     /// `plugin.toml` is not TOML, has unknown keys, or a value of the wrong type. `message` shows line and column.
     #[error("{} is not a plugin manifest: {message}", path.display())]
     Manifest {
-        /// The manifest.
+        /// Path of the manifest.
         path: PathBuf,
         /// Problem, with line and column.
         message: String,
@@ -44,15 +44,15 @@ pub enum Error {
     /// The component is larger than may be loaded.
     #[error("{} is larger than the maximum of {limit} bytes", path.display())]
     TooLarge {
-        /// The component.
+        /// Path of the component.
         path: PathBuf,
-        /// The limit.
+        /// Limit, in bytes.
         limit: u64,
     },
     /// The bytes are not a component that this host runs.
     #[error("{} is not a valid component: {message}", path.display())]
     Compile {
-        /// The component.
+        /// Path of the component.
         path: PathBuf,
         /// Message of the engine.
         message: String,
@@ -60,9 +60,9 @@ pub enum Error {
     /// Compiling took too long.
     #[error("{}: compiling was stopped after {seconds} s", path.display())]
     CompileTime {
-        /// The component.
+        /// Path of the component.
         path: PathBuf,
-        /// The limit.
+        /// Limit, in seconds.
         seconds: u64,
     },
     /// The component was built against a version of the contract that this host does not support.
@@ -70,7 +70,7 @@ pub enum Error {
     Contract {
         /// Origin of the version: `it imports ...`, `it was built with ...`.
         what: String,
-        /// The version.
+        /// Version that it wants.
         wanted: String,
         /// Supported versions, oldest first.
         supported: String,
@@ -96,7 +96,7 @@ pub enum Error {
     /// The manifest speaks of an export that the component does not have.
     #[error("{} declares `{declared}`, but the component does not export `{export}`", path.display())]
     MissingExport {
-        /// The manifest.
+        /// Path of the manifest.
         path: PathBuf,
         /// Declared side effects.
         declared: String,
@@ -167,7 +167,7 @@ pub enum Error {
         "the name `{plugin}` is reserved for the plugin that comes with Rind; give it another name in plugin.toml"
     )]
     Reserved {
-        /// The name.
+        /// Reserved name.
         plugin: String,
     },
     /// A policy says that nothing runs without it, and it does not run.

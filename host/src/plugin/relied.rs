@@ -30,7 +30,7 @@ pub enum Reliance {
     },
     /// `--plugin` or `--grant` names it.
     Named {
-        /// The flag.
+        /// Flag with its dashes.
         flag: &'static str,
     },
     /// The plugin blocks on failure, and was installed or granted before.

@@ -86,7 +86,7 @@ named! {
     }
     /// Tier of a part of the system prompt: how long it stays the same; earlier tiers come first.
     payloads::Tier {
-        /// The same for the whole session.
+        /// Stays the same for the whole session.
         Stable,
         /// Changes with the project.
         Context,

@@ -94,7 +94,7 @@ pub struct AgentTask {
 pub struct PersonQuestion {
     /// Name of the plugin that asks.
     pub plugin: String,
-    /// The question.
+    /// Question in one line.
     pub text: String,
     /// Possible answers.
     pub kind: QuestionKind,

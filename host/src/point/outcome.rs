@@ -87,7 +87,7 @@ pub enum PointVerdict {
 /// Outcome of an implementation of a plugin-defined point.
 #[derive(Clone, Debug, Default)]
 pub struct PointOutcome {
-    /// The verdict.
+    /// Verdict on the value, or a new one.
     pub verdict: PointVerdict,
     /// Extra requests.
     pub effects: Vec<Effect>,

@@ -77,7 +77,7 @@ pub type CheckArguments = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 /// A tool call about to be made.
 #[derive(Clone)]
 pub struct ProposedCall {
-    /// The call.
+    /// Call with its arguments.
     pub call: ToolCall,
     /// Class of the tool's effects.
     pub effect_class: EffectClass,
@@ -151,7 +151,7 @@ pub struct TurnSummary {
 pub struct Slice {
     /// Reason: `token-threshold`, `max-steps`, `tool-calls`, or `asked`.
     pub reason: String,
-    /// The messages.
+    /// Messages in order, oldest first.
     pub messages: Vec<Message>,
     /// Summary that replaces them; empty before it is made.
     pub summary: String,

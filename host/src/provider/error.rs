@@ -11,7 +11,7 @@ use super::server_text::ServerText;
 /// Phase of a request in which the provider is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The connection.
+    /// Connecting to the provider.
     Connect,
     /// The first byte of the answer.
     FirstByte,
@@ -280,7 +280,7 @@ pub enum Error {
     /// A script cannot be read from disk.
     #[error("cannot read the script {}: check the path", .path.display())]
     ReadScript {
-        /// The file.
+        /// Path of the script.
         path: PathBuf,
         /// Error of the system.
         #[source]

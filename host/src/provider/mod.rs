@@ -43,7 +43,7 @@ pub const MAX_RAW_BYTES: usize = 256 << 10;
 /// A block of the system prompt; a block ends where the provider may put a cache border.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemBlock {
-    /// The text.
+    /// Text of the block.
     pub text: String,
     /// Whether everything up to the end of this block stays the same between requests.
     pub is_cached: bool,
@@ -100,7 +100,7 @@ pub enum StreamEvent {
 /// A whole answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// The assistant message.
+    /// Message as the model wrote it.
     pub message: Message,
     /// Name of the model that wrote it, as the provider says; `None` where it says none.
     pub model: Option<String>,

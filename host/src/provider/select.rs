@@ -45,7 +45,7 @@ pub(super) const SCRIPTED: &str = "scripted";
 
 /// Selected provider and model.
 pub struct Selected {
-    /// The provider.
+    /// Client of the provider.
     pub provider: Arc<dyn Provider>,
     /// Name of the model.
     pub model: String,

@@ -9,7 +9,7 @@ const MAX_LAST_LINE_BYTES: usize = 80;
 /// Characters of base64 in a row that mark the text after a first line as a key, when a last line follows.
 const MIN_RUN: usize = 16;
 
-/// The same without a last line: prose about keys must not be taken for one.
+/// Characters of base64 in a row that do so without a last line: prose about keys must not be taken for one.
 const MIN_RUN_WITHOUT_END: usize = 40;
 
 /// The end of a block whose first line ends at `from`; `None` when no key follows it. Line breaks may be escaped, as in a

@@ -133,7 +133,7 @@ pub enum Body {
     },
     /// A finished message.
     Message {
-        /// The message.
+        /// Message as it stands in the conversation.
         message: Message,
     },
     /// A turn starts.
@@ -333,12 +333,12 @@ pub enum Body {
     },
     /// Outcome of a hook call.
     Trace {
-        /// The trace record.
+        /// Trace record, as JSON.
         record: Value,
     },
     /// Access of a plugin's code from its sandbox.
     Access {
-        /// The access record.
+        /// Access record, as JSON.
         record: Value,
     },
     /// A hook of the plugin that keeps the audit log failed or was not called: the log has no line of what it should have seen.
@@ -358,9 +358,9 @@ pub enum Body {
     State {
         /// Name of the plugin.
         plugin: String,
-        /// The key.
+        /// Key within the plugin's own.
         key: String,
-        /// The value.
+        /// Value, when the entry holds it itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<String>,
         /// Name of the blob that holds the value.

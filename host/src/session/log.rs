@@ -46,7 +46,7 @@ impl Disk for File {
     }
 }
 
-/// The open file.
+/// File of a session, open for appending.
 pub(super) struct Log {
     disk: Arc<dyn Disk>,
     path: PathBuf,

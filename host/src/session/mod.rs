@@ -52,7 +52,7 @@ pub enum Error {
     /// A file cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// The file.
+        /// Path of the session file.
         path: PathBuf,
         /// Error of the system.
         #[source]
@@ -61,7 +61,7 @@ pub enum Error {
     /// A file cannot be written. Everything written before is still there.
     #[error("cannot write {}", path.display())]
     Write {
-        /// The file.
+        /// Path of the session file.
         path: PathBuf,
         /// Error of the system.
         #[source]
@@ -85,7 +85,7 @@ pub enum Error {
     /// The file was written by a newer version.
     #[error("{} has version {found} of the format and this version of rind knows {VERSION}; update rind", path.display())]
     Newer {
-        /// The file.
+        /// Path of the session file.
         path: PathBuf,
         /// Version of the file.
         found: u32,
@@ -117,7 +117,7 @@ pub enum Error {
         workspace.display()
     )]
     Elsewhere {
-        /// The folder.
+        /// Path of the workspace.
         workspace: PathBuf,
         /// The last session of another folder.
         last: String,
@@ -139,7 +139,7 @@ pub enum Error {
     /// A blob does not hold what its name says.
     #[error("{} was changed: its content does not fit its name", path.display())]
     Blob {
-        /// The file.
+        /// Path of the session file.
         path: PathBuf,
     },
     /// Content that is not text is too large to keep.

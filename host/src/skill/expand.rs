@@ -93,7 +93,7 @@ fn words(text: &str) -> Vec<String> {
 
 /// Placeholder at the start of a text, and its length.
 enum Placeholder<'a> {
-    /// The base directory.
+    /// Base directory of the skill.
     Folder,
     PluginFolder,
     All,

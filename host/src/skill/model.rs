@@ -356,7 +356,7 @@ impl Skill {
 pub struct Unusable {
     /// Identity that it would have.
     pub id: String,
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
     /// Place where it was found.
     pub source: Source,
@@ -369,7 +369,7 @@ pub struct Unusable {
 /// A skill that is there and not used, because another has its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shadowed {
-    /// The skill.
+    /// Skill that was found.
     pub skill: Arc<Skill>,
     /// File of the one that is used in its place.
     pub shadowed_by: PathBuf,

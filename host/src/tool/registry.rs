@@ -34,7 +34,7 @@ pub struct RegistryError(String);
 /// One registered tool.
 #[derive(Clone)]
 pub struct ToolEntry {
-    /// The tool.
+    /// Code of the tool.
     pub tool: SharedTool,
     /// Description at registration; later descriptions are ignored.
     pub spec: Arc<ToolSpec>,

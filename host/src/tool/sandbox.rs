@@ -33,7 +33,7 @@ pub(crate) enum Choice {
     Auto,
     /// Namespaces that Rind makes.
     Namespaces,
-    /// The same, made by the program `bwrap`.
+    /// Namespaces that the program `bwrap` makes.
     Bwrap,
     /// Landlock and the system call filter alone.
     Landlock,

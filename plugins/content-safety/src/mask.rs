@@ -9,7 +9,7 @@ use crate::{addresses, edge, numbers, open};
 /// A text with placeholders, and what they stand for.
 #[derive(Debug)]
 pub(crate) struct Masked {
-    /// The text.
+    /// Text with placeholders.
     pub(crate) text: String,
     /// Number of masked places by kind.
     pub(crate) counts: BTreeMap<DataKind, usize>,

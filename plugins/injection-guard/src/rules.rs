@@ -57,7 +57,7 @@ pub(crate) struct Rule {
     pub(crate) weight: f32,
     /// Whether it counts in full only as an order ("ignore …", not "models ignore …").
     pub(crate) is_order: bool,
-    /// The pattern.
+    /// Regular expression of the rule.
     pub(crate) pattern: &'static str,
 }
 

@@ -96,7 +96,7 @@ impl Did {
 #[data]
 #[derive(Default)]
 pub(crate) struct Progress {
-    /// The turn.
+    /// Number of the turn.
     turn: u32,
     /// Files that were edited after the last check.
     unchecked: Vec<String>,

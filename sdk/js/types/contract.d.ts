@@ -955,7 +955,7 @@ declare module "rind:plugin/outcomes@0.1.1" {
     | { tag: "summary", val: string };
   /** Outcome of a hook before compaction or archival. */
   export interface SliceOutcome {
-    /** The verdict. */
+    /** Verdict on the slice. */
     verdict: SliceVerdict;
     /** Extra requests. */
     effects: Array<Effect>;
@@ -1011,7 +1011,7 @@ declare module "rind:plugin/payloads@0.1.1" {
   export type Source = "terminal" | "http" | "mcp" | "loop-plugin" | "agent";
   /** Text that came in. */
   export interface TurnInput {
-    /** The text. */
+    /** Text as it came in. */
     text: string;
     /** Source of the input. */
     source: Source;
@@ -1045,7 +1045,7 @@ declare module "rind:plugin/payloads@0.1.1" {
     key: string;
     /** Author of the part: `host`, a file, or a plugin's name. The host fills it in; what a plugin writes here is ignored. */
     source: string;
-    /** The text. */
+    /** Text of the part. */
     text: string;
   }
   /** Context of a hook that adds to the system prompt. */
@@ -1101,7 +1101,7 @@ declare module "rind:plugin/payloads@0.1.1" {
   }
   /** A tool call about to be made. */
   export interface ProposedCall {
-    /** The call. */
+    /** Call with its arguments. */
     call: ToolCall;
     /** Class of the tool's effects. */
     effectClass: EffectClass;
@@ -1885,7 +1885,7 @@ declare module "rind:plugin/types@0.1.1" {
     | { tag: "tool-result", val: ToolResult };
   /** Author of the text of a message. The role only says as whom the model reads it. */
   export type Origin =
-    /** The user. */
+    /** User of the agent. */
     | { tag: "user" }
     /** The model, in this conversation. */
     | { tag: "model" }
@@ -1915,7 +1915,7 @@ declare module "rind:plugin/types@0.1.1" {
    * so a plugin can neither speak as the model nor forge a tool result.
    */
   export interface Injection {
-    /** The text. */
+    /** Text of the message. */
     text: string;
     /** True keeps it in the session; false shows it to the model in the next request only. */
     keep: boolean;
@@ -1955,7 +1955,7 @@ declare module "rind:plugin/types@0.1.1" {
   export interface Stored {
     /** The key, at most 256 bytes. */
     key: string;
-    /** The value. */
+    /** Value that is stored. */
     value: string;
   }
   /**

@@ -46,7 +46,7 @@ impl<E: Into<Error>> IntoOutcome<Observed> for Result<(), E> {
 
 /// A return type of a tool: [`Answer`], or anything that can be displayed, which is one text.
 pub trait IntoAnswer {
-    /// The answer.
+    /// Makes the answer of the tool.
     fn into_answer(self) -> Answer;
 }
 
@@ -126,7 +126,7 @@ impl<E: Into<Error>> IntoOutcome<LoopOutcome> for Result<(), E> {
 /// Outcome of an implementation of another plugin's point. One that returns a type of the plugin's own gives that as the value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PointOutcome {
-    /// The verdict.
+    /// Verdict on the value, or a new one.
     pub verdict: PointVerdict,
     /// Extra requests.
     pub effects: Vec<Effect>,

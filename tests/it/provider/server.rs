@@ -104,7 +104,7 @@ pub(crate) struct Received {
     pub(crate) line: String,
     /// Header lines, names in lower case.
     pub(crate) headers: Vec<String>,
-    /// The body.
+    /// Body of the request.
     pub(crate) body: Value,
 }
 

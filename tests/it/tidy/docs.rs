@@ -85,6 +85,12 @@ const PHRASES: &[(&str, &str)] = &[
 /// Files that name the phrases as data.
 const ALLOWED: &[&str] = &["tests/it/tidy/docs.rs"];
 
+/// Whether a line of a doc is a name alone, such as `The file.`
+fn repeats_a_name(doc: &str) -> bool {
+    let words: Vec<&str> = doc.split_whitespace().collect();
+    matches!(words[..], ["The", word] if word.ends_with('.'))
+}
+
 /// Reports docs whose first word is not a verb or a noun, and phrases that have plainer words.
 pub(super) fn check_words(source: &Source) -> Vec<String> {
     if ALLOWED.contains(&source.path.as_str()) {
@@ -108,6 +114,14 @@ pub(super) fn check_words(source: &Source) -> Vec<String> {
                 at + 1
             ));
         }
+        if let Some(doc) = doc.filter(|doc| repeats_a_name(doc)) {
+            findings.push(format!(
+                "{}:{}: the doc `{}` says no more than a name; say the unit, the meaning or the source",
+                source.path,
+                at + 1,
+                doc.trim()
+            ));
+        }
         for (phrase, better) in PHRASES {
             if line.contains(phrase) {
                 findings.push(format!(
@@ -126,6 +140,7 @@ fn docs_that_begin_without_a_name_and_odd_phrases_are_found() {
     for text in [
         "/// What leaves a guest.\nfn a() {}",
         "//! How a turn speaks.",
+        "/// The file.\npath: PathBuf,",
         "/// Fine.\nfn a() {}\n    /// Its name.\n    b: u8,",
         "//! Fine.\nlet text = \"so this counts for nothing\";",
     ] {

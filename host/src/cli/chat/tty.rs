@@ -21,7 +21,7 @@ const ESCAPE_WAIT: Duration = Duration::from_millis(30);
 
 /// Brackets around pastes on, and the answer that modified keys are told apart where a terminal can.
 const ENTER: &str = "\x1b[?2004h\x1b[>4;1m";
-/// The same off, the cursor shown, attributes reset, an open update ended.
+/// Brackets and the answer off, the cursor shown, attributes reset, an open update ended.
 const LEAVE: &str = "\x1b[?2004l\x1b[>4;0m\x1b[?25h\x1b[0m\x1b[?2026l";
 
 /// Longest time that the reader waits before it looks whether it is still wanted.

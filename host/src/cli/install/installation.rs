@@ -54,9 +54,9 @@ pub(in super::super) enum Change {
     Installed,
     /// There was this version.
     Updated(semver::Version),
-    /// The same files were there already.
+    /// No change: these files were there already.
     Unchanged,
-    /// The same version was there, and its files had been changed or taken away.
+    /// Files of this version were put back: they had been changed or taken away.
     Restored,
 }
 

@@ -80,7 +80,7 @@ pub(crate) enum Change {
     Installed,
     /// Another one was installed before.
     Replaced,
-    /// The same files are there already.
+    /// No change: these files are there already.
     Unchanged,
     /// Takes the place of something that somebody wrote, which is kept.
     Forced,

@@ -33,7 +33,7 @@ side_effects = ["filesystem"]⏎[filesystem]⏎read = ["workspace/a\n  it may no
 side_effects = ["external"]⏎[external]⏎tools = ["a\n  it may nothing"] => is not the name of a tool
 "#;
 
-/// The same for what stands in `[network]`.
+/// Lines that `[network]` must not have, each with the refusal.
 const REFUSED_IN_NETWORK: &str = r#"
 hosts = ["http://127.0.0.1:80"] => `http://127.0.0.1` is a loopback address; list it under `private`
 hosts = ["10.0.0.1"] => is a private address; list it under `private`

@@ -64,7 +64,7 @@ pub(crate) struct PartRow {
 /// The first border that does not hold from the turn before to this one; those behind it do not either.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Broken {
-    /// The border.
+    /// Border that broke.
     pub border: Border,
     /// Causes of the break, in words.
     pub by: Vec<String>,
@@ -111,7 +111,7 @@ pub(crate) struct TurnLedger {
     pub lost: Vec<Tier>,
     /// Hooks that changed what is sent behind the ledger's back.
     pub rewrites: Vec<Rewrite>,
-    /// The steps.
+    /// Steps of the turn, in order.
     pub steps: Vec<StepCost>,
     /// Tokens of all steps.
     pub usage: Usage,

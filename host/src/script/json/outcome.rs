@@ -236,7 +236,7 @@ outcomes! {
     }
     /// Outcome of a hook on the verdict of reflection.
     VerdictOutcome {
-        /// The new verdict.
+        /// Verdict in place of the one before.
         verdict: VerdictChange,
     }
     /// Outcome of a hook on the output.
@@ -257,7 +257,7 @@ outcomes! {
     }
     /// Outcome of a hook before compaction or archival.
     SliceOutcome {
-        /// The verdict.
+        /// Verdict on the slice.
         verdict: SliceVerdict,
     }
 }
@@ -333,7 +333,7 @@ choices! {
 records! {
     /// A message that a hook adds to the conversation, as a user message that names the hook.
     o::Injection {
-        /// The text.
+        /// Text of the message.
         text: String,
         /// Whether it stays in the session, or is shown in the next request only.
         #[serde(default = "yes")]
@@ -356,7 +356,7 @@ records! {
         tier: p::Tier,
         /// Unique within the prompt.
         key: String,
-        /// The text.
+        /// Text of the part.
         text: String,
         ; source = String::new()
     }
@@ -364,7 +364,7 @@ records! {
     o::Replacement {
         /// Id of the message.
         id: String,
-        /// The new text.
+        /// Text in place of the message's own.
         text: String,
     }
     /// One measured value.

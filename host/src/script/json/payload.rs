@@ -125,7 +125,7 @@ records! {
     }
     /// Text that came in.
     p::TurnInput as TurnInput {
-        /// The text.
+        /// Text as it came in.
         text: String,
         /// Source of the input.
         source: p::Source,
@@ -149,7 +149,7 @@ records! {
         key: String,
         /// Author of the part: `host`, a file, or the name of a plugin or script.
         source: String,
-        /// The text.
+        /// Text of the part.
         text: String,
     }
     /// Context of a hook that adds to the system prompt.
@@ -191,7 +191,7 @@ records! {
     }
     /// A tool call about to be made.
     p::ProposedCall as ProposedCall {
-        /// The call.
+        /// Call with its arguments.
         call: ToolCall,
         /// Class of the tool's effects.
         effect_class: EffectClass,
@@ -259,7 +259,7 @@ records! {
     p::Slice as Slice {
         /// Reason: `token-threshold`, `max-steps`, `tool-calls`, or `asked`.
         reason: String,
-        /// The messages.
+        /// Messages in order, oldest first.
         messages: Vec<Message>,
         /// Summary that replaces them; empty before it is made.
         summary: String,

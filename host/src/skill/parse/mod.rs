@@ -52,7 +52,7 @@ pub struct SkillFile<'a> {
     pub real_dir: &'a Path,
     /// Content of the bundle, if it is only used as it was when it was held.
     pub held: Option<&'a Arc<HeldFolder>>,
-    /// The file.
+    /// Path of the file.
     pub file: &'a Path,
     /// Whether it is a file of its own, without a bundle.
     pub is_flat: bool,

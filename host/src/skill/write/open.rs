@@ -14,7 +14,7 @@ use crate::front_matter::{Document, Entry, Node, NodeKind};
 /// A key of v1 that the open format cannot say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lost {
-    /// The key.
+    /// Key of the front matter.
     pub key: &'static str,
     /// Loss that comes with it.
     pub text: String,

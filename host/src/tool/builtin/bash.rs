@@ -53,9 +53,9 @@ pub enum Commands {
     /// No confinement, as requested.
     #[default]
     Free,
-    /// The same, and Rind's own binary at this path sees to it that everything ends with the call.
+    /// No confinement; Rind's own binary at this path sees to it that everything ends with the call.
     Kept(PathBuf),
-    /// The kernel.
+    /// Confinement by the kernel.
     Confined(Confinement),
     /// No confinement, although it was requested: whoever approves a call is told the reason.
     Unconfined {
@@ -88,7 +88,7 @@ impl Commands {
     }
 }
 
-/// The tool.
+/// Runs shell commands for the model.
 pub struct Bash {
     spec: ToolSpec,
     workspace: Arc<Workspace>,

@@ -118,7 +118,7 @@ pub struct Finished {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot run `{program}` in `{cwd}`: {source}")]
 pub struct SpawnError {
-    /// The program.
+    /// Program, by name or path.
     pub program: String,
     /// The folder it was to run in.
     pub cwd: PathBuf,

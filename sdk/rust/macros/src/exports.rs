@@ -290,7 +290,7 @@ pub(crate) fn implementations(plugin: &Plugin) -> Option<Export> {
     })
 }
 
-/// The loop.
+/// Returns the export of the loop, if there is one.
 pub(crate) fn run_loop(plugin: &Plugin) -> Option<Export> {
     let function = plugin.run_loop.as_ref()?;
     let call = call(function, |_| TokenStream::new());

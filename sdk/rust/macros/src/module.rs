@@ -19,7 +19,7 @@ pub(crate) struct Plugin {
     pub(crate) commands: Vec<(String, Function)>,
     /// Implementations with the points, `owner.name`.
     pub(crate) implementations: Vec<(String, Function)>,
-    /// The loop.
+    /// Function marked as the loop.
     pub(crate) run_loop: Option<Function>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Tool {
     pub(crate) name: String,
     /// Variant of the effect class.
     pub(crate) effect: Ident,
-    /// The function.
+    /// Function of the author.
     pub(crate) function: Function,
 }
 

@@ -91,7 +91,7 @@ fields! {
         cost_usd: Option<f64>;
     }
     FinishedCall {
-        /// The call.
+        /// Call with its arguments.
         call: ToolCall;
         /// Whether it failed.
         is_error: bool;

@@ -14,19 +14,19 @@ mod fetch {
     struct Asked {
         /// `rind` or `wasi`.
         face: String,
-        /// The method.
+        /// Method of the request.
         method: String,
-        /// The URL.
+        /// URL to ask.
         url: String,
         /// Headers as lines `name: value`.
         headers: Vec<String>,
-        /// The body.
+        /// Body of the request.
         body: String,
     }
 
     #[args]
     struct Many {
-        /// The URL.
+        /// URL to ask.
         url: String,
         /// Number of requests that are begun before the first answer is waited for.
         count: u32,

@@ -12,9 +12,9 @@ mod guest_files {
     /// Action.
     #[args]
     struct Do {
-        /// The operation.
+        /// Operation to try.
         op: String,
-        /// The path.
+        /// Path as the guest sees it.
         path: String,
         /// Another path, a link's target, or what to write.
         #[serde(default)]

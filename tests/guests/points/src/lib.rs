@@ -11,7 +11,7 @@ mod points_guest {
     struct Ask {
         /// Name of the point.
         point: String,
-        /// The payload.
+        /// Payload of the call.
         payload: Value,
     }
 

@@ -80,7 +80,7 @@ fn attempt(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
     serde_json::to_string(&trial.run()).map_err(called_wrongly)
 }
 
-/// The second stage.
+/// Confines this process further and becomes the program: the second stage, inside the view.
 #[cfg(target_os = "linux")]
 fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
     use super::{limits, namespaces, rights, supervise};

@@ -58,7 +58,7 @@ pub const HELPER_COMMAND: &str = "__confined";
 pub enum Mechanism {
     /// Namespaces that the helper makes: a view of the file system and of processes that holds nothing else.
     Namespaces,
-    /// The same, made by the program `bwrap` at this path.
+    /// Namespaces with such a view, made by the program `bwrap` at this path.
     Bwrap(PathBuf),
     /// Landlock and the filter alone; the program sees the files and processes that are there.
     Landlock,

@@ -28,7 +28,7 @@ const ORPHANS: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// The same when it has ended or the host is gone, and how often what is left then is ended again.
+/// Period at which they are reaped when it has ended or the host is gone, and what is left then is ended again.
 const AGAIN: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 5_000_000,

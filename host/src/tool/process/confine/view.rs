@@ -24,9 +24,9 @@ pub(super) struct Mount {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum What {
-    /// The folder or file of this path, to read and execute.
+    /// Folder or file of this path, to read and execute.
     ReadOnly(PathBuf),
-    /// The same, to change as well.
+    /// Folder or file of this path, to change as well.
     Writable(PathBuf),
     Device(PathBuf),
     /// An empty folder in memory with this capacity in bytes, which ends with the view.
