@@ -224,7 +224,7 @@ pub enum Event {
     },
     /// The model wrote more text, as hooks let it through.
     TextDelta {
-        /// Piece that is new.
+        /// Text that was added.
         text: String,
     },
     /// The model writes and nothing of it is shown yet: hooks judge the answer when it is whole, or reasoning is not shown.
@@ -243,7 +243,7 @@ pub enum Event {
     },
     /// The model reasoned on. Not sent where hooks judge what the model writes.
     ThinkingDelta {
-        /// Piece that is new.
+        /// Text that was added.
         text: String,
     },
     /// A request is about to be sent again: what was streamed of its answer is void.
@@ -341,7 +341,7 @@ pub enum Event {
         plugin: String,
         /// Question as it was shown.
         question: String,
-        /// Answer of the person, in words.
+        /// Answer in words: of the person, or the default.
         answer: String,
         /// Whether nobody could be asked, so that the plugin's default counts.
         is_default: bool,

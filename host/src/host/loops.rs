@@ -77,7 +77,7 @@ impl Session {
     /// runs passes hooks, policy and approval as in a turn; the runs of one minute may use together what one turn may.
     ///
     /// # Errors
-    /// The plugin has no loop, the run failed, or the session cannot be written.
+    /// The plugin has no loop, the run failed or was interrupted, or the session cannot be written.
     pub async fn run_loop(
         &mut self,
         plugin: &str,

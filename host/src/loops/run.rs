@@ -79,7 +79,7 @@ impl Runs<'_> {
                 Ok(LoopReply::Again { after, reason }) => {
                     (self.pauses.after_success(after), reason)
                 }
-                // One that failed by itself is told of, also where it is the last.
+                // Any other failure is told of, also when the loop was cancelled meanwhile.
                 Err(LoopError::Interrupted { .. }) => return EndReason::Interrupted,
                 Err(error @ LoopError::Unknown { .. }) => {
                     return EndReason::Failed(error.to_string());

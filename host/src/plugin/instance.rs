@@ -42,6 +42,9 @@ pub(super) struct Instance {
     pub(super) functions: Functions,
 }
 
+/// The place that the warm instance is taken out of and put back into.
+type Place<'a> = MutexGuard<'a, Option<Box<Instance>>>;
+
 /// The place of a plugin's instance in a session.
 pub(super) struct Slot {
     template: Arc<Template>,
@@ -125,7 +128,7 @@ impl Slot {
     }
 
     /// The place of the warm instance, if nobody has it or waits for it.
-    fn free(&self) -> Option<MutexGuard<'_, Option<Box<Instance>>>> {
+    fn free(&self) -> Option<Place<'_>> {
         let is_awaited = self.first.available_permits() == 0;
         if is_awaited {
             return None;
@@ -136,7 +139,7 @@ impl Slot {
     fn busy<'a>(
         &self,
         caller: &Caller,
-        place: Option<MutexGuard<'a, Option<Box<Instance>>>>,
+        place: Option<Place<'a>>,
         mut instance: Box<Instance>,
         extra: Option<SemaphorePermit<'a>>,
     ) -> Busy<'a> {
@@ -158,10 +161,7 @@ impl Slot {
     async fn wait_or_another(
         &self,
         caller: &Caller,
-    ) -> (
-        Option<MutexGuard<'_, Option<Box<Instance>>>>,
-        Option<SemaphorePermit<'_>>,
-    ) {
+    ) -> (Option<Place<'_>>, Option<SemaphorePermit<'_>>) {
         let may_make = !caller.call_chain.is_empty() && self.template.waits_for_others;
         match may_make.then(|| self.extra.try_acquire()) {
             Some(Ok(extra)) => (None, Some(extra)),
@@ -170,7 +170,7 @@ impl Slot {
     }
 
     /// Waits for the warm instance, in the order in which calls came.
-    async fn turn(&self) -> MutexGuard<'_, Option<Box<Instance>>> {
+    async fn turn(&self) -> Place<'_> {
         let _first = self.first.acquire().await;
         self.warm.lock().await
     }
@@ -212,7 +212,7 @@ impl Template {
 /// An instance that is being called. Dropped without [`Busy::settle`], the instance is thrown away.
 pub(super) struct Busy<'a> {
     /// Slot that the instance returns to; `None` for one that was made for this call alone.
-    place: Option<MutexGuard<'a, Option<Box<Instance>>>>,
+    place: Option<Place<'a>>,
     pub(super) instance: Box<Instance>,
     _extra: Option<SemaphorePermit<'a>>,
     is_cold: bool,

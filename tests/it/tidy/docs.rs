@@ -91,7 +91,7 @@ fn repeats_a_name(doc: &str) -> bool {
     matches!(words[..], ["The", word] if word.ends_with('.'))
 }
 
-/// Reports docs whose first word is not a verb or a noun, and phrases that have plainer words.
+/// Reports docs whose first word is not a verb or a noun or that are a name alone, and phrases that have plainer words.
 pub(super) fn check_words(source: &Source) -> Vec<String> {
     if ALLOWED.contains(&source.path.as_str()) {
         return Vec::new();

@@ -80,7 +80,7 @@ fn attempt(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
     serde_json::to_string(&trial.run()).map_err(called_wrongly)
 }
 
-/// Confines this process further and becomes the program: the second stage, inside the view.
+/// Makes the view, confines this process and starts the program: the second stage.
 #[cfg(target_os = "linux")]
 fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
     use super::{limits, namespaces, rights, supervise};
