@@ -13,7 +13,8 @@ use rind::plugin::manifest::Manifest;
 use rind::point::catalog::PreTool;
 use rind::point::dispatch::HookVerdict;
 use rind::point::payload::ProposedCall;
-use rind::provider::replay::{Format, replay};
+use rind::provider::Wire;
+use rind::provider::replay::replay;
 use rind::secret::{Scanner, check_outgoing};
 use rind::session::{Error as SessionError, SessionSpec, SessionStore};
 use rind::skill::{self, Invocation, SkillFile, WriteError};
@@ -49,10 +50,10 @@ pub fn manifest(data: &[u8]) {
 
 /// An answer of a provider is the same however it is cut.
 pub fn sse(data: &[u8]) {
-    for format in [Format::Anthropic, Format::OpenAi] {
-        let whole = replay(format, &[data]).map(|message| message.content);
+    for wire in [Wire::AnthropicMessages, Wire::OpenaiChat] {
+        let whole = replay(wire, &[data]).map(|message| message.content);
         let bytes: Vec<&[u8]> = data.chunks(1).collect();
-        let cut = replay(format, &bytes).map(|message| message.content);
+        let cut = replay(wire, &bytes).map(|message| message.content);
         // Ids that a server leaves out are made up, anew each time.
         assert_eq!(whole.is_ok(), cut.is_ok(), "{whole:?} {cut:?}");
     }
@@ -259,11 +260,7 @@ impl Lifting {
     fn call(&self, data: &[u8]) -> HookVerdict {
         let hex: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
         let call = ProposedCall {
-            call: ToolCall {
-                id: "c".into(),
-                name: hex,
-                arguments: serde_json::json!({}),
-            },
+            call: ToolCall::new("c", hex, serde_json::json!({})),
             effect_class: EffectClass::Read,
             plugin: None,
             check: Arc::new(|_| Ok(())),

@@ -38,6 +38,11 @@ pub struct ToolCall {
     /// Arguments, a JSON object. What is not an object, or was not even JSON, is kept as the string the model wrote
     /// and refused by the schema check.
     pub arguments: Value,
+    /// Opaque data that the server put beside the call, such as Gemini's `thought_signature`. It goes back to the
+    /// [writer](Message::writer) of the message only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub extra: Option<Value>,
 }
 
 impl ToolCall {
@@ -47,6 +52,7 @@ impl ToolCall {
             id: id.into(),
             name: name.into(),
             arguments,
+            extra: None,
         }
     }
 
@@ -103,6 +109,11 @@ pub enum Content {
         /// Opaque proof that a provider wants back with the text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
+        /// Opaque data that the server put beside the reasoning, such as an encrypted reasoning item. It goes back to
+        /// the [writer](Message::writer) of the message only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(skip)]
+        extra: Option<Value>,
     },
     /// Bytes that the session keeps, such as an image.
     Blob(Blob),
@@ -117,6 +128,29 @@ impl Content {
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
+
+    /// Reasoning that no provider has signed.
+    pub fn thinking(text: impl Into<String>) -> Self {
+        Self::Thinking {
+            text: text.into(),
+            signature: None,
+            extra: None,
+        }
+    }
+}
+
+/// The model that wrote a message, and the server that ran it.
+///
+/// Reasoning, its signatures and all `extra` data mean something to this model at this server only, so a request to
+/// another one leaves them out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Writer {
+    /// Name of the provider, as in settings.
+    pub provider: String,
+    /// Name of the wire that the answer came over, such as `anthropic-messages`.
+    pub wire: String,
+    /// Name of the model, as it was asked for.
+    pub model: String,
 }
 
 /// Author of the text of a message, where neither its role nor its plugin says it.
@@ -159,6 +193,14 @@ pub struct Message {
     /// Parts of skills that the host put into it. Its text alone never tells: files and tools may hold any text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillPart>,
+    /// The model that wrote an assistant message; `None` where no model did, and in sessions of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writer: Option<Writer>,
+    /// Opaque data that the server put beside the message, such as `reasoning_details`. It goes back to the
+    /// [writer](Self::writer) only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub extra: Option<Value>,
 }
 
 impl Message {
@@ -184,6 +226,8 @@ impl Message {
             plugin: None,
             origin: None,
             skills: Vec::new(),
+            writer: None,
+            extra: None,
         }
     }
 
@@ -193,6 +237,19 @@ impl Message {
         Self {
             origin: Some(origin),
             ..self
+        }
+    }
+
+    /// Takes out what is for the server of its writer alone, so that the message may be shown.
+    pub(crate) fn drop_extra(&mut self) {
+        self.extra = None;
+        for part in &mut self.content {
+            match part {
+                Content::Thinking { extra, .. } | Content::ToolCall(ToolCall { extra, .. }) => {
+                    *extra = None;
+                }
+                _ => {}
+            }
         }
     }
 

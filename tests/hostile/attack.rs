@@ -164,11 +164,7 @@ pub(crate) async fn tool(session: &Session, name: &str) -> String {
 /// Lets the hooks judge a call.
 pub(crate) async fn gate(session: &Session) -> String {
     let call = ProposedCall {
-        call: ToolCall {
-            id: "c".into(),
-            name: "read_file".into(),
-            arguments: json!({"path": "a"}),
-        },
+        call: ToolCall::new("c", "read_file", json!({"path": "a"})),
         effect_class: EffectClass::Read,
         plugin: None,
         check: Arc::new(|_| Ok(())),

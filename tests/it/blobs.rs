@@ -154,11 +154,7 @@ async fn a_hook_on_results_puts_parts_in_place_and_makes_up_no_blob() {
     let value = json!([1]);
     let parts = vec![Part::text("a"), Part::Json { value }, Part::Blob(blob)];
     let finish = async |name: &str| {
-        let call = ToolCall {
-            id: "c".to_owned(),
-            name: name.to_owned(),
-            arguments: json!({}),
-        };
+        let call = ToolCall::new("c", name, json!({}));
         let finished = FinishedCall {
             call,
             result: result(parts.clone()),

@@ -131,11 +131,7 @@ fn call(arguments: Value) -> ProposedCall {
         }
     };
     ProposedCall {
-        call: ToolCall {
-            id: "c1".to_owned(),
-            name: "read_file".to_owned(),
-            arguments,
-        },
+        call: ToolCall::new("c1", "read_file", arguments),
         effect_class: EffectClass::Read,
         plugin: None,
         check: Arc::new(check),

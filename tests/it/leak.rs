@@ -46,11 +46,7 @@ async fn leaking(how: &str) -> Session {
 }
 
 fn call() -> ToolCall {
-    ToolCall {
-        id: "c".into(),
-        name: "read_file".into(),
-        arguments: json!({"path": "a", "n": 1.5}),
-    }
+    ToolCall::new("c", "read_file", json!({"path": "a", "n": 1.5}))
 }
 
 async fn pre_tool(session: &Session) -> Dispatched<ProposedCall> {

@@ -612,11 +612,7 @@ async fn what_a_plugin_keeps_in_a_session_is_not_handed_to_one_of_its_name_from_
         host.plugin(trust, "loop-detection", |manifest| manifest);
         let session = Session::open(&host.load().await);
         let call = ProposedCall {
-            call: ToolCall {
-                id: "c".into(),
-                name: "edit_file".into(),
-                arguments: json!({"path": "a"}),
-            },
+            call: ToolCall::new("c", "edit_file", json!({"path": "a"})),
             effect_class: EffectClass::Write,
             plugin: None,
             check: Arc::new(|_| Ok(())),

@@ -230,11 +230,7 @@ async fn system_prompt_hooks_contribute_replace_and_remove_parts_and_change_the_
 #[tokio::test]
 async fn context_edits_replace_drop_with_the_other_half_of_a_call_and_append() {
     let session = session().await;
-    let call = ToolCall {
-        id: "c".into(),
-        name: "read_file".into(),
-        arguments: json!({}),
-    };
+    let call = ToolCall::new("c", "read_file", json!({}));
     let result = ToolResult {
         call_id: "c".into(),
         name: "read_file".into(),
@@ -245,13 +241,7 @@ async fn context_edits_replace_drop_with_the_other_half_of_a_call_and_append() {
         Message::text(Role::User, "hi"),
         Message::new(
             Role::Assistant,
-            vec![
-                Content::Thinking {
-                    text: "hm".into(),
-                    signature: None,
-                },
-                Content::ToolCall(call),
-            ],
+            vec![Content::thinking("hm"), Content::ToolCall(call)],
         ),
         Message::new(Role::Tool, vec![Content::ToolResult(result)]),
     ];
@@ -366,11 +356,7 @@ async fn post_reason_may_replace_the_text_and_ask_for_another_step() {
 
 fn proposed(name: &str) -> ProposedCall {
     ProposedCall {
-        call: ToolCall {
-            id: "c".into(),
-            name: name.into(),
-            arguments: json!({"path": "a"}),
-        },
+        call: ToolCall::new("c", name, json!({"path": "a"})),
         effect_class: EffectClass::Write,
         plugin: Some("hello".into()),
         check: Arc::new(|_| Ok(())),
@@ -399,11 +385,7 @@ async fn pre_tool_may_pass_change_ask_block_and_note() {
 
 #[tokio::test]
 async fn post_tool_may_replace_the_content_and_turn_the_error_flag() {
-    let call = ToolCall {
-        id: "c".into(),
-        name: "bash".into(),
-        arguments: json!({}),
-    };
+    let call = ToolCall::new("c", "bash", json!({}));
     let result = ToolResult {
         call_id: "c".into(),
         name: "bash".into(),

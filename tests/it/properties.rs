@@ -29,11 +29,7 @@ fn config() -> ProptestConfig {
 fn message(id: String, role: Role, content: Vec<Content>) -> Message {
     Message {
         id,
-        role,
-        content,
-        plugin: None,
-        origin: None,
-        skills: Vec::new(),
+        ..Message::new(role, content)
     }
 }
 
@@ -46,11 +42,11 @@ fn conversation(exchanges: &[usize]) -> Vec<Message> {
             text: "said".to_owned(),
         };
         let calls = (0..*n_calls).map(|call| {
-            Content::ToolCall(ToolCall {
-                id: call_id(call),
-                name: "read_file".to_owned(),
-                arguments: serde_json::json!({}),
-            })
+            Content::ToolCall(ToolCall::new(
+                call_id(call),
+                "read_file",
+                serde_json::json!({}),
+            ))
         });
         let content = std::iter::once(text).chain(calls).collect();
         messages.push(message(format!("m{number}"), Role::Assistant, content));

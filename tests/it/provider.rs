@@ -71,6 +71,7 @@ impl Outcome {
     fn answer(self) -> (Response, Vec<StreamEvent>) {
         let mut response = self.result.unwrap();
         response.message.id = String::new();
+        response.message.writer = None;
         response.latency_ms = 0;
         (response, self.events)
     }
@@ -106,11 +107,11 @@ pub(crate) fn request() -> Request {
             Message::text(Role::User, "Wie ist das Wetter?"),
             Message::new(
                 Role::Assistant,
-                vec![Content::ToolCall(ToolCall {
-                    id: "call_1".to_owned(),
-                    name: "get_weather".to_owned(),
-                    arguments: json!({"city": "Köln"}),
-                })],
+                vec![Content::ToolCall(ToolCall::new(
+                    "call_1",
+                    "get_weather",
+                    json!({"city": "Köln"}),
+                ))],
             ),
             Message::new(
                 Role::Tool,
@@ -141,17 +142,13 @@ fn text(text: &str) -> StreamEvent {
 
 /// Returns the content of both recordings with tools, in our own types.
 fn expected_content(signature: Option<&str>, ids: [&str; 2]) -> Vec<Content> {
-    let call = |id: &str, name: &str, arguments| {
-        Content::ToolCall(ToolCall {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            arguments,
-        })
-    };
+    let call =
+        |id: &str, name: &str, arguments| Content::ToolCall(ToolCall::new(id, name, arguments));
     vec![
         Content::Thinking {
             text: "The user wants the weather.".to_owned(),
             signature: signature.map(str::to_owned),
+            extra: None,
         },
         Content::Text {
             text: "Ich schaue für dich nach 🌦️.".to_owned(),
@@ -168,11 +165,7 @@ fn response(content: Vec<Content>, finish: Finish, usage: Usage, raw: &str) -> R
         model: model.map(str::to_owned),
         message: Message {
             id: String::new(),
-            role: Role::Assistant,
-            content,
-            plugin: None,
-            origin: None,
-            skills: Vec::new(),
+            ..Message::new(Role::Assistant, content)
         },
         finish,
         usage,

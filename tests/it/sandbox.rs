@@ -14,11 +14,7 @@ use rind_tests::session::Session;
 use serde_json::json;
 
 fn call() -> ToolCall {
-    ToolCall {
-        id: "c".into(),
-        name: "read_file".into(),
-        arguments: json!({"path": "a"}),
-    }
+    ToolCall::new("c", "read_file", json!({"path": "a"}))
 }
 
 fn proposed() -> ProposedCall {

@@ -53,13 +53,8 @@ fn user(text: &str) -> Body {
 }
 
 fn calls(ids: &[&str]) -> Body {
-    let call = |id: &&str| {
-        Content::ToolCall(ToolCall {
-            id: (*id).to_owned(),
-            name: "bash".to_owned(),
-            arguments: json!({"command": "make"}),
-        })
-    };
+    let call =
+        |id: &&str| Content::ToolCall(ToolCall::new(*id, "bash", json!({"command": "make"})));
     Body::Message {
         message: Message::new(Role::Assistant, ids.iter().map(call).collect()),
     }

@@ -169,7 +169,10 @@ impl Turn<'_> {
         mend(&mut message);
         let reply = Reply {
             draft: message.joined_text(),
-            calls: message.tool_calls().cloned().collect(),
+            calls: message
+                .tool_calls()
+                .map(|call| ToolCall::new(&call.id, &call.name, call.arguments.clone()))
+                .collect(),
             left_out,
             inject: reviewed.inject,
         };

@@ -357,6 +357,7 @@ impl TurnScope {
         judged: Option<String>,
     ) -> Message {
         let mut shown = message.clone();
+        shown.drop_extra();
         let is_judged = message.role != Role::Tool && !message.is_users();
         if !is_judged || self.streaming(caller) == Streaming::Free {
             return shown;

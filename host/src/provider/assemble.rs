@@ -115,11 +115,9 @@ impl Assembler {
             Some(Content::Thinking {
                 text,
                 signature: None,
+                extra: None,
             }) => text.push_str(delta),
-            _ => self.parts.push(Content::Thinking {
-                text: delta.to_owned(),
-                signature: None,
-            }),
+            _ => self.parts.push(Content::thinking(delta)),
         }
         emit(StreamEvent::Thinking(delta.to_owned()));
     }
@@ -134,6 +132,7 @@ impl Assembler {
             _ => self.parts.push(Content::Thinking {
                 text: String::new(),
                 signature: Some(proof),
+                extra: None,
             }),
         }
     }

@@ -22,9 +22,10 @@ use super::replay::Feed;
 use super::retry::{Attempt, Failure, status_failure, stream_failure};
 use super::sse::{MAX_ANSWER_BYTES, RawCopy};
 use super::wait::Wait;
-use super::{Response, StreamEvent};
+use super::{Response, StreamEvent, Wire};
 use crate::config::number;
 use crate::lock::lock;
+use crate::message::{Message, Writer};
 
 /// Most of an error body that is read. Only its message is shown, and that is shorter still.
 const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
@@ -100,14 +101,16 @@ pub(crate) fn install_tls() {
 /// A connection pool to one model API.
 pub(crate) struct Http {
     client: reqwest::Client,
+    wire: Wire,
     endpoint: Endpoint,
     headers: HeaderMap,
     config: HttpConfig,
 }
 
 impl Http {
-    /// A client that sends `headers` with every request.
+    /// A client that sends `headers` with every request, for answers of `wire`.
     pub(crate) fn new(
+        wire: Wire,
         endpoint: Endpoint,
         headers: HeaderMap,
         config: HttpConfig,
@@ -125,6 +128,7 @@ impl Http {
         }
         Ok(Self {
             client: client.build().map_err(Error::Client)?,
+            wire,
             endpoint,
             headers,
             config,
@@ -294,8 +298,16 @@ impl Http {
         };
         let answer = reading.decoder.finish();
         let answer = answer.map_err(|fault| stream_failure(attempt, fault))?;
+        let writer = Writer {
+            provider: self.endpoint.provider.clone(),
+            wire: self.wire.name().to_owned(),
+            model: attempt.model.to_owned(),
+        };
         Ok(Response {
-            message: answer.message,
+            message: Message {
+                writer: Some(writer),
+                ..answer.message
+            },
             model: answer.model,
             finish: answer.finish,
             usage: answer.usage,

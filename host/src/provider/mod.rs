@@ -23,6 +23,7 @@ pub mod select;
 pub mod server_text;
 mod sse;
 mod wait;
+mod wire;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -33,6 +34,7 @@ pub use http::HttpConfig;
 pub(crate) use http::install_tls;
 pub use images::Images;
 pub use select::{ProviderConfig, Selected, select};
+pub use wire::Wire;
 
 pub use crate::message::Finish;
 use crate::message::{Message, ToolSpec, Usage};

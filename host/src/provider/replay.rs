@@ -6,23 +6,14 @@ use std::collections::VecDeque;
 
 use super::assemble::{Decoder, Fault};
 use super::sse::SseParser;
-use super::{StreamEvent, anthropic, openai};
+use super::{StreamEvent, Wire, anthropic, openai};
 use crate::message::Message;
 
-/// A wire format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Anthropic's messages.
-    Anthropic,
-    /// OpenAI's chat completions.
-    OpenAi,
-}
-
 /// Reads the pieces of one streamed answer, cut anywhere. The error says what is wrong with them.
-pub fn replay(format: Format, pieces: &[&[u8]]) -> Result<Message, String> {
-    match format {
-        Format::Anthropic => read(anthropic::Reader::default(), pieces),
-        Format::OpenAi => read(openai::Reader::default(), pieces),
+pub fn replay(wire: Wire, pieces: &[&[u8]]) -> Result<Message, String> {
+    match wire {
+        Wire::AnthropicMessages => read(anthropic::Reader::default(), pieces),
+        Wire::OpenaiChat => read(openai::Reader::default(), pieces),
     }
 }
 

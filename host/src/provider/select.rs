@@ -10,10 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::endpoint::{ApiKey, Endpoint};
 use super::http::HttpConfig;
-use super::replay::Format;
 #[cfg(feature = "scripted")]
 use super::scripted;
-use super::{Error, Provider, anthropic, openai};
+use super::{Error, Provider, Wire, anthropic, openai};
 use crate::config::Section;
 
 /// The `provider` section of the configuration.
@@ -58,7 +57,7 @@ pub struct Selected {
 /// A provider that is reached over HTTP.
 struct Preset {
     name: &'static str,
-    format: Format,
+    wire: Wire,
     url: &'static str,
     url_env: &'static str,
     key_env: &'static str,
@@ -71,7 +70,7 @@ struct Preset {
 const PRESETS: [Preset; 4] = [
     Preset {
         name: "anthropic",
-        format: Format::Anthropic,
+        wire: Wire::AnthropicMessages,
         url: anthropic::DEFAULT_URL,
         url_env: "ANTHROPIC_BASE_URL",
         key_env: "ANTHROPIC_API_KEY",
@@ -81,7 +80,7 @@ const PRESETS: [Preset; 4] = [
     },
     Preset {
         name: "openai",
-        format: Format::OpenAi,
+        wire: Wire::OpenaiChat,
         url: openai::DEFAULT_URL,
         url_env: "OPENAI_BASE_URL",
         key_env: "OPENAI_API_KEY",
@@ -91,7 +90,7 @@ const PRESETS: [Preset; 4] = [
     },
     Preset {
         name: "ollama",
-        format: Format::OpenAi,
+        wire: Wire::OpenaiChat,
         url: openai::OLLAMA_URL,
         url_env: "OPENAI_BASE_URL",
         // Not OPENAI_API_KEY: a key that pays for OpenAI has no business at another server.
@@ -102,7 +101,7 @@ const PRESETS: [Preset; 4] = [
     },
     Preset {
         name: "openrouter",
-        format: Format::OpenAi,
+        wire: Wire::OpenaiChat,
         url: openai::OPENROUTER_URL,
         url_env: "OPENROUTER_BASE_URL",
         key_env: "OPENROUTER_API_KEY",
@@ -212,9 +211,11 @@ fn connect(
         }
     };
     let http = config.http.clone();
-    let provider: Arc<dyn Provider> = match preset.format {
-        Format::Anthropic => Arc::new(anthropic::Anthropic::new(endpoint, http, config.images)?),
-        Format::OpenAi => Arc::new(openai::OpenAi::new(endpoint, http, config.images)?),
+    let provider: Arc<dyn Provider> = match preset.wire {
+        Wire::AnthropicMessages => {
+            Arc::new(anthropic::Anthropic::new(endpoint, http, config.images)?)
+        }
+        Wire::OpenaiChat => Arc::new(openai::OpenAi::new(endpoint, http, config.images)?),
     };
     Ok(Selected {
         provider,

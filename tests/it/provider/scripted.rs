@@ -29,13 +29,8 @@ async fn a_script_file_is_played_as_a_stream() {
     assert_eq!(chosen.provider.name(), "scripted");
     let body = chosen.provider.body(&ask("good day"), &Images::default());
     let (response, events) = send(&*chosen.provider, body.clone()).await.answer();
-    let call = |id: &str, name: &str, arguments| {
-        Content::ToolCall(ToolCall {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            arguments,
-        })
-    };
+    let call =
+        |id: &str, name: &str, arguments| Content::ToolCall(ToolCall::new(id, name, arguments));
     let raw = json!({
         "model": body["model"], "text": "You said good day.", "thinking": "hm, well",
         "tool_calls": [{"name": "look", "arguments": {"at": 1}}, {"name": "walk", "arguments": "{oops"}],
@@ -48,10 +43,7 @@ async fn a_script_file_is_played_as_a_stream() {
         estimated: false,
     };
     let content = vec![
-        Content::Thinking {
-            text: "hm, well".to_owned(),
-            signature: None,
-        },
+        Content::thinking("hm, well"),
         Content::Text {
             text: "You said good day.".to_owned(),
         },

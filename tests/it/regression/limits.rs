@@ -112,11 +112,7 @@ async fn napping() -> Session {
 
 fn finished() -> FinishedCall {
     FinishedCall {
-        call: ToolCall {
-            id: "c".to_owned(),
-            name: "look".to_owned(),
-            arguments: json!({}),
-        },
+        call: ToolCall::new("c", "look", json!({})),
         result: ToolResult {
             call_id: "c".to_owned(),
             name: "look".to_owned(),

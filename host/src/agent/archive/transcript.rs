@@ -144,10 +144,7 @@ mod tests {
             "one\nfn Login() {}\nthree\nfour\nfive\nlogin again\n",
             false,
         );
-        let thinking = Content::Thinking {
-            text: "hm".to_owned(),
-            signature: None,
-        };
+        let thinking = Content::thinking("hm");
         vec![
             Message::text(Role::User, "Where is the login?"),
             Message::new(Role::Assistant, vec![thinking, Content::ToolCall(call)]),

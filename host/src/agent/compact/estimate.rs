@@ -256,7 +256,9 @@ fn content(message: &Message, size: &dyn Fn(&str) -> u64, image: &dyn Fn(&Blob) 
     };
     let content = |content: &Content| match content {
         Content::Text { text } => size(text),
-        Content::Thinking { text, signature } => size(text) + signature.as_deref().map_or(0, size),
+        Content::Thinking {
+            text, signature, ..
+        } => size(text) + signature.as_deref().map_or(0, size),
         Content::Blob(blob) => image(blob),
         Content::ToolCall(call) => {
             size(&call.id) + size(&call.name) + size(&call.arguments.to_string())

@@ -160,11 +160,12 @@ impl Shape for Message {
         let results = results.into_iter().map(Content::ToolResult);
         Ok(Self {
             id: id.unwrap_or_else(|| format!("message-{}", index + 1)),
-            role: role.unwrap_or(Role::Assistant),
-            content: text.chain(calls).chain(results).collect(),
             plugin,
             origin,
-            skills: Vec::new(),
+            ..Self::new(
+                role.unwrap_or(Role::Assistant),
+                text.chain(calls).chain(results).collect(),
+            )
         })
     }
 

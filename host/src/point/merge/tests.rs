@@ -72,21 +72,13 @@ fn prompt() -> p::PromptContext {
 }
 
 fn tool_call(id: &str) -> ToolCall {
-    ToolCall {
-        id: id.to_owned(),
-        name: "read_file".to_owned(),
-        arguments: json!({"path": "a"}),
-    }
+    ToolCall::new(id, "read_file", json!({"path": "a"}))
 }
 
 fn message(id: &str, role: Role, content: Vec<Content>) -> Message {
     Message {
         id: id.to_owned(),
-        role,
-        content,
-        plugin: None,
-        origin: None,
-        skills: Vec::new(),
+        ..Message::new(role, content)
     }
 }
 

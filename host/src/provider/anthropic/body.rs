@@ -129,7 +129,9 @@ fn block(part: &Content) -> Option<Value> {
     match part {
         Content::Text { text } if text.trim().is_empty() => None,
         Content::Text { text: written } => Some(text(written)),
-        Content::Thinking { text, signature } => {
+        Content::Thinking {
+            text, signature, ..
+        } => {
             // Reasoning without a proof came from elsewhere, and the API refuses it.
             let signature = signature.as_deref()?;
             Some(match signature.strip_prefix(REDACTED) {
@@ -223,6 +225,7 @@ mod tests {
         let thinking = |text: &str, signature: Option<&str>| Content::Thinking {
             text: text.to_owned(),
             signature: signature.map(str::to_owned),
+            extra: None,
         };
         let mut request = request(vec![
             Message::text(Role::User, "hi"),

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::endpoint::Endpoint;
 use super::http::{Http, HttpConfig};
 use super::images::{self, Images};
-use super::{Error, Provider, Request, Response, StreamEvent, models};
+use super::{Error, Provider, Request, Response, StreamEvent, Wire, models};
 
 pub(super) use stream::Reader;
 
@@ -52,7 +52,7 @@ impl Anthropic {
             headers.insert(HeaderName::from_static("x-api-key"), value);
         }
         Ok(Self {
-            http: Http::new(endpoint, headers, config)?,
+            http: Http::new(Wire::AnthropicMessages, endpoint, headers, config)?,
             images,
         })
     }

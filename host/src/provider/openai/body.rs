@@ -219,10 +219,7 @@ mod tests {
 
     #[test]
     fn a_request_is_written_whole() {
-        let thinking = Content::Thinking {
-            text: "hm".to_owned(),
-            signature: None,
-        };
+        let thinking = Content::thinking("hm");
         let calls = [call("a", json!({"at": 1})), call("b", json!("{bad"))];
         let failed = [
             result("b", "not JSON", true),

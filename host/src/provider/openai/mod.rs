@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::endpoint::Endpoint;
 use super::http::{Http, HttpConfig};
 use super::images::{self, Images};
-use super::{Error, Provider, Request, Response, StreamEvent, models};
+use super::{Error, Provider, Request, Response, StreamEvent, Wire, models};
 
 pub(super) use stream::Reader;
 
@@ -54,7 +54,7 @@ impl OpenAi {
             _ => body::TokenLimit::MaxTokens,
         };
         Ok(Self {
-            http: Http::new(endpoint, headers, config)?,
+            http: Http::new(Wire::OpenaiChat, endpoint, headers, config)?,
             token_limit,
             images,
         })

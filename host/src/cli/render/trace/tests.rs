@@ -107,11 +107,7 @@ impl Turn {
 }
 
 fn call(id: &str, name: &str) -> ToolCall {
-    ToolCall {
-        id: id.to_owned(),
-        name: name.to_owned(),
-        arguments: serde_json::json!({"path": "a"}),
-    }
+    ToolCall::new(id, name, serde_json::json!({"path": "a"}))
 }
 
 #[test]

@@ -1,0 +1,26 @@
+//! The wires that Rind speaks: a wire is the format of one model API.
+//!
+//! Owns their names. What a wire writes and reads is in the folder of that wire. Start from [`Wire`].
+
+use serde::{Deserialize, Serialize};
+
+/// The format of one model API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wire {
+    /// The Messages API of Anthropic.
+    AnthropicMessages,
+    /// Chat completions of OpenAI, which most other servers speak as well.
+    OpenaiChat,
+}
+
+impl Wire {
+    /// Name of the wire, as in settings and in [`Writer::wire`](crate::message::Writer::wire).
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AnthropicMessages => "anthropic-messages",
+            Self::OpenaiChat => "openai-chat",
+        }
+    }
+}
