@@ -380,6 +380,8 @@ pub enum Finish {
     MaxTokens,
     /// The provider held the answer back.
     Refused,
+    /// The provider interrupted a long answer, and goes on when it is asked again (Anthropic's `pause_turn`).
+    Paused,
 }
 
 /// Tokens of one or more provider calls.

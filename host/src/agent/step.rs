@@ -194,7 +194,7 @@ impl Turn<'_> {
                 Level::Warn,
                 "the answer reached the token limit of the model and is cut",
             ),
-            Finish::Done | Finish::ToolCalls => {}
+            Finish::Done | Finish::ToolCalls | Finish::Paused => {}
         }
         Ok(reply)
     }

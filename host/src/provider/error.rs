@@ -17,6 +17,8 @@ pub enum Phase {
     FirstByte,
     /// The next byte of an answer that had begun.
     NextByte,
+    /// A part of the answer, while nothing but pings and comments came.
+    Pings,
 }
 
 impl Phase {
@@ -26,6 +28,7 @@ impl Phase {
             Self::Connect => ["for the connection", "connect_timeout_ms"],
             Self::FirstByte => ["for the first byte of the answer", "first_byte_timeout_ms"],
             Self::NextByte => ["for more of an answer that had begun", "idle_timeout_ms"],
+            Self::Pings => ["while it sent nothing but pings", "ping_timeout_ms"],
         }
     }
 }
@@ -161,7 +164,7 @@ pub enum Error {
 
     /// The server was silent for too long.
     #[error(
-        "{provider} kept silent: waited {after_ms} ms {}; try again, or raise provider.http.{}",
+        "{provider} sent no answer: waited {after_ms} ms {}; try again, or raise provider.http.{}",
         .phase.words()[0],
         .phase.words()[1]
     )]

@@ -33,6 +33,9 @@ const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 /// Most of a document that is no answer of a model.
 const MAX_DOCUMENT_BYTES: usize = 4 << 20;
 
+/// Longest wait for what may follow a whole answer: counts of tokens, and the end of the stream.
+const REST: Duration = Duration::from_secs(5);
+
 /// Longest delay between two attempts that the host chooses itself.
 const MAX_BACKOFF: Duration = Duration::from_secs(16);
 
@@ -47,9 +50,13 @@ pub struct HttpConfig {
     /// model and read a long prompt before it says anything.
     #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub first_byte_timeout_ms: u64,
-    /// Longest silence within an answer; 90 s. Comments and pings that only keep the connection open are silence as well.
+    /// Longest silence within an answer; 90 s. Comments and pings end a silence.
     #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub idle_timeout_ms: u64,
+    /// Longest time in which nothing but comments and pings comes; 10 minutes. Claude sends only pings while it writes a
+    /// long argument, and routers send comments while they wait for a model; 80 to 330 s were seen.
+    #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
+    pub ping_timeout_ms: u64,
     /// Longest time for one request in all, with every attempt and the waits between them; 30 minutes.
     #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub total_timeout_ms: u64,
@@ -74,6 +81,7 @@ impl Default for HttpConfig {
             connect_timeout_ms: 10_000,
             first_byte_timeout_ms: 120_000,
             idle_timeout_ms: 90_000,
+            ping_timeout_ms: 600_000,
             total_timeout_ms: 1_800_000,
             max_answer_bytes: 4 << 20,
             max_attempts: 4,
@@ -287,15 +295,7 @@ impl Http {
             listener,
             max_bytes: self.config.max_answer_bytes,
         };
-        let raw = if has_type(reading.response.headers(), "application/json") {
-            reading.document().await?
-        } else if has_type(reading.response.headers(), "text/html") {
-            let page = read_error_body(&mut reading.response, &mut reading.wait).await;
-            let fault = Fault::bad("it is a web page", &page);
-            return Err(stream_failure(attempt, fault));
-        } else {
-            reading.stream().await?
-        };
+        let raw = reading.read().await?;
         let answer = reading.decoder.finish();
         let answer = answer.map_err(|fault| stream_failure(attempt, fault))?;
         let writer = Writer {
@@ -329,24 +329,88 @@ struct Reading<'a, 'l, D> {
     max_bytes: usize,
 }
 
+/// Kinds of bodies, told apart by their first character: gateways send each under any content type.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BodyKind {
+    /// Events.
+    Stream,
+    /// One JSON document: a server that does not stream, or an error that came with status 200.
+    Document,
+    /// A web page.
+    Page,
+}
+
+impl BodyKind {
+    /// The kind of a body that begins with this piece; `None` while only white space has come.
+    fn of(piece: &[u8]) -> Option<Self> {
+        let piece = piece.strip_prefix(b"\xef\xbb\xbf").unwrap_or(piece);
+        Some(match piece.trim_ascii_start().first()? {
+            b'{' | b'[' => Self::Document,
+            b'<' => Self::Page,
+            _ => Self::Stream,
+        })
+    }
+}
+
 impl<D: Decoder> Reading<'_, '_, D> {
-    async fn stream(&mut self) -> Result<String, Failure> {
-        let mut feed = Feed::default();
-        while !self.decoder.is_done()
-            && let Some(piece) = self.wait.until(self.response.chunk()).await?
-        {
-            let emit = &mut |event| self.listener.event(event);
-            let pushed = feed.push(&mut self.decoder, &piece, emit);
-            if self.checked(pushed)? {
-                self.wait.progress();
+    async fn read(&mut self) -> Result<String, Failure> {
+        let mut start = Vec::new();
+        let kind = loop {
+            let Some(piece) = self.wait.until(self.response.chunk()).await? else {
+                break BodyKind::Stream;
+            };
+            start.extend_from_slice(&piece);
+            if let Some(kind) = BodyKind::of(&start) {
+                break kind;
             }
+            self.wait.alive();
+        };
+        match kind {
+            BodyKind::Stream => self.stream(&start).await,
+            BodyKind::Document => self.document(start).await,
+            BodyKind::Page => {
+                let rest = read_error_body(&mut self.response, &mut self.wait).await;
+                let page = String::from_utf8_lossy(&start) + &*rest;
+                let fault = Fault::bad("it is a web page", &page);
+                Err(stream_failure(self.attempt, fault))
+            }
+        }
+    }
+
+    async fn stream(&mut self, start: &[u8]) -> Result<String, Failure> {
+        let mut feed = Feed::default();
+        self.push(&mut feed, start)?;
+        while !self.decoder.is_done() {
+            let next = if self.decoder.has_ended() {
+                self.wait.rest(REST, self.response.chunk()).await.flatten()
+            } else {
+                self.wait.until(self.response.chunk()).await?
+            };
+            let Some(piece) = next else {
+                break;
+            };
+            self.push(&mut feed, &piece)?;
         }
         Ok(feed.into_raw())
     }
 
-    /// Reads an answer that is one JSON document: a server that does not stream, or an error that came with status 200.
-    async fn document(&mut self) -> Result<String, Failure> {
-        let (mut body, mut raw) = (Vec::new(), RawCopy::default());
+    fn push(&mut self, feed: &mut Feed, piece: &[u8]) -> Result<(), Failure> {
+        let had_ended = self.decoder.has_ended();
+        let emit = &mut |event| self.listener.event(event);
+        let pushed = feed.push(&mut self.decoder, piece, emit);
+        match self.checked(pushed)? {
+            // The rest of a whole answer is waited for once, however it trickles in.
+            _ if had_ended => {}
+            true => self.wait.progress(),
+            false => self.wait.alive(),
+        }
+        Ok(())
+    }
+
+    async fn document(&mut self, mut body: Vec<u8>) -> Result<String, Failure> {
+        let mut raw = RawCopy::default();
+        raw.push(&body);
+        self.wait.progress();
         while let Some(piece) = self.wait.until(self.response.chunk()).await? {
             self.wait.progress();
             raw.push(&piece);
@@ -358,8 +422,19 @@ impl<D: Decoder> Reading<'_, '_, D> {
         }
         let emit = &mut |event| self.listener.event(event);
         let document = String::from_utf8_lossy(&body);
-        let read = self.decoder.event(&document, emit);
-        self.checked(read)?;
+        // One event in a line each is a stream as well (`application/x-ndjson`), and some servers put all chunks into a list.
+        let lines: Vec<&str> = if serde_json::from_str::<Value>(&document).is_ok() {
+            vec![&document]
+        } else {
+            document
+                .lines()
+                .filter(|line| !line.trim().is_empty())
+                .collect()
+        };
+        for line in lines {
+            let read = self.decoder.event(line, emit);
+            self.checked(read)?;
+        }
         Ok(raw.into_text())
     }
 
@@ -371,13 +446,6 @@ impl<D: Decoder> Reading<'_, '_, D> {
         }
         read.map_err(|fault| stream_failure(self.attempt, fault))
     }
-}
-
-fn has_type(headers: &HeaderMap, name: &str) -> bool {
-    headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| value.trim_start().starts_with(name))
 }
 
 /// The start of an error body. That it is cut, or breaks off, takes nothing from the status that came with it.

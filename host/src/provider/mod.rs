@@ -10,6 +10,7 @@ pub mod endpoint;
 pub mod error;
 mod http;
 pub mod images;
+mod lenient;
 mod models;
 pub mod openai;
 #[doc(hidden)]

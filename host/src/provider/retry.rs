@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use serde_json::Value;
 
 use super::assemble::Fault;
@@ -112,7 +112,7 @@ pub(crate) fn status_failure(
             retry_after,
             said,
         },
-        408 | 500..=599 => Error::ServerFailed {
+        408 | 409 | 425 | 500..=599 => Error::ServerFailed {
             provider,
             status,
             attempts: attempt.number,
@@ -127,10 +127,15 @@ pub(crate) fn status_failure(
     Failure {
         error: Box::new(error),
         // A spent budget looks like a rate limit, but waiting does not refill it.
-        is_retryable: matches!(status, 408 | 429 | 500 | 502 | 503 | 504 | 529)
-            && code != "insufficient_quota",
+        is_retryable: may_pass(status) && code != "insufficient_quota",
         retry_after,
     }
+}
+
+/// Whether a status may be another one the next time: timeouts, conflicts over a lock, too early (RFC 8470), rate limits, and
+/// what servers and gateways say when they fail. 520 to 529 are those of Cloudflare and of overloaded model servers.
+fn may_pass(status: u16) -> bool {
+    matches!(status, 408 | 409 | 425 | 429 | 500 | 502..=504 | 520..=529)
 }
 
 /// The failure that a fault inside a stream stands for.
@@ -202,13 +207,19 @@ fn read_error(body: &str) -> (String, String) {
     (message.unwrap_or(body).to_owned(), code.to_owned())
 }
 
-/// `Retry-After` as seconds or as an HTTP date (RFC 9110, section 10.2.3), from `now_ms` on.
+/// `retry-after-ms`, which OpenAI and Azure send, or `Retry-After` as seconds or as an HTTP date (RFC 9110, section 10.2.3),
+/// from `now_ms` on.
 fn retry_after(headers: &HeaderMap, now_ms: i64) -> Option<Duration> {
-    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let text = |value: &HeaderValue| Some(value.to_str().ok()?.trim().to_owned());
+    let ms = headers.get("retry-after-ms").and_then(text);
+    if let Some(ms) = ms.and_then(|ms| ms.parse::<f64>().ok()) {
+        return Duration::try_from_secs_f64(ms / 1_000.0).ok();
+    }
+    let value = headers.get(RETRY_AFTER).and_then(text)?;
     if let Ok(seconds) = value.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    let at = jiff::fmt::rfc2822::parse(value).ok()?;
+    let at = jiff::fmt::rfc2822::parse(&value).ok()?;
     let wait_ms = at.timestamp().as_millisecond().saturating_sub(now_ms);
     let wait_ms = u64::try_from(wait_ms).unwrap_or_default();
     Some(Duration::from_millis(wait_ms))
@@ -245,6 +256,10 @@ mod tests {
             (404, None, unknown, "UnknownModel", false),
             (404, None, "model `m` not found", "UnknownModel", false),
             (408, None, "x", "ServerFailed", true),
+            (409, None, "x", "ServerFailed", true),
+            (425, None, "x", "ServerFailed", true),
+            (520, None, "x", "ServerFailed", true),
+            (524, None, "x", "ServerFailed", true),
             (413, None, "x", "BadRequest", false),
             (429, None, "x", "Overloaded", true),
             (429, None, quota, "Overloaded", false),
@@ -316,6 +331,10 @@ mod tests {
             let expected = expected_ms.map(Duration::from_millis);
             assert_eq!(retry_after(&headers, now_ms), expected, "{value}");
         }
+        let both = [("retry-after-ms", "1500"), ("retry-after", "9")];
+        let both = both.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let wait = Some(Duration::from_millis(1500));
+        assert_eq!(retry_after(&HeaderMap::from_iter(both), now_ms), wait);
         assert_eq!(retry_after(&HeaderMap::new(), now_ms), None);
     }
 }

@@ -1,7 +1,8 @@
 //! The time limits of one attempt, and what a broken connection means.
 //!
-//! Owns which limit holds in which phase. It must not know what is waited for, nor try again. Bytes that are no part of the
-//! answer (comments and pings, which servers send to keep a connection open) end no phase: only [`Wait::progress`] does.
+//! Owns which limit holds in which phase. It must not know what is waited for, nor try again. Comments and pings, which servers
+//! send while a model loads or writes a long argument, show that the server is alive: they begin the wait anew
+//! ([`Wait::alive`]), up to a bound of their own. Only a part of the answer ends a phase ([`Wait::progress`]).
 //! Start from [`Wait::until`].
 
 use std::time::Duration;
@@ -18,7 +19,10 @@ pub(super) struct Wait<'a> {
     endpoint: &'a Endpoint,
     config: &'a HttpConfig,
     phase: Phase,
+    /// Time of the last part of the answer.
     since: Instant,
+    /// Time of the last sign of life.
+    alive: Instant,
     limit_ms: u64,
 }
 
@@ -34,6 +38,7 @@ impl<'a> Wait<'a> {
             config,
             phase: Phase::FirstByte,
             since,
+            alive: since,
             limit_ms: config.first_byte_timeout_ms,
         }
     }
@@ -43,18 +48,39 @@ impl<'a> Wait<'a> {
         &mut self,
         arrival: impl Future<Output = reqwest::Result<T>>,
     ) -> Result<T, Failure> {
-        let deadline = self.since + Duration::from_millis(self.limit_ms);
-        match timeout_at(deadline, arrival).await {
+        let silent = self.alive + Duration::from_millis(self.limit_ms);
+        let pinged_ms = self.config.ping_timeout_ms.max(self.limit_ms);
+        let pinged = self.since + Duration::from_millis(pinged_ms);
+        match timeout_at(silent.min(pinged), arrival).await {
             Ok(Ok(arrived)) => Ok(arrived),
             Ok(Err(error)) => Err(self.broken(&error)),
-            Err(_) => Err(Failure::fatal(self.timeout(self.phase, self.limit_ms))),
+            // A server that keeps silent may answer the next attempt: a connection that went dead looks just like it.
+            Err(_) if silent <= pinged => {
+                Err(Failure::passing(self.timeout(self.phase, self.limit_ms)))
+            }
+            Err(_) => Err(Failure::fatal(self.timeout(Phase::Pings, pinged_ms))),
         }
+    }
+
+    /// The server showed that it is alive.
+    pub(super) fn alive(&mut self) {
+        self.alive = Instant::now();
+    }
+
+    /// The answer is whole: waits for what may still follow it no longer than `rest`.
+    pub(super) async fn rest<T>(
+        &self,
+        rest: Duration,
+        arrival: impl Future<Output = reqwest::Result<T>>,
+    ) -> Option<T> {
+        timeout_at(self.since + rest, arrival).await.ok()?.ok()
     }
 
     /// More of the answer has come: the wait for the next piece begins.
     pub(super) fn progress(&mut self) {
         self.phase = Phase::NextByte;
         self.since = Instant::now();
+        self.alive = self.since;
         self.limit_ms = self.config.idle_timeout_ms;
     }
 

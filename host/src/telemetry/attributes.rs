@@ -121,6 +121,7 @@ fn finish_reasons(finish: Finish) -> Value {
         Finish::ToolCalls => "tool_calls",
         Finish::MaxTokens => "length",
         Finish::Refused => "content_filter",
+        Finish::Paused => "pause_turn",
     };
     Value::Array(Array::String(vec![StringValue::from(reason)]))
 }

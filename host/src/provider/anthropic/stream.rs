@@ -5,109 +5,199 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use super::body::REDACTED;
-use super::wire::{Block, Delta, Ending, Event, WireUsage};
+use crate::message::Usage;
 use crate::provider::assemble::{Assembler, CallSlot, Decoder, Fault, ModelReply};
+use crate::provider::lenient::{count_in, error_in, field, id_in, items, text_in};
 use crate::provider::{Finish, StreamEvent};
 
 /// Reads one answer.
 #[derive(Default)]
 pub(in crate::provider) struct Reader {
     assembler: Assembler,
-    calls: HashMap<u64, CallSlot>,
-    usage: WireUsage,
+    /// Calls by the index of their block; some gateways leave indexes out.
+    calls: HashMap<Option<u64>, OpenCall>,
+    counts: Counts,
     stop_reason: Option<String>,
     is_stopped: bool,
 }
 
+/// A call that deltas may still add to.
+struct OpenCall {
+    slot: CallSlot,
+    /// Input that came with the start of the block. A streamed call starts with `{}`, a whole one has all of it here, and
+    /// some gateways send it here and in deltas.
+    whole: Option<String>,
+}
+
+/// Largest counts so far. A proxy may repeat them, or send zero in a later event: the largest is the true one.
+#[derive(Default)]
+struct Counts {
+    fresh: u64,
+    read: u64,
+    written: u64,
+    output: u64,
+}
+
+impl Counts {
+    fn update(&mut self, usage: &Value) {
+        let most = |old: &mut u64, name| *old = count_in(usage, name).unwrap_or(0).max(*old);
+        most(&mut self.fresh, "input_tokens");
+        most(&mut self.read, "cache_read_input_tokens");
+        most(&mut self.written, "cache_creation_input_tokens");
+        most(&mut self.output, "output_tokens");
+    }
+
+    /// The API counts cached input apart; our input counts all of it.
+    fn total(&self) -> Usage {
+        let cached = self.read.saturating_add(self.written);
+        Usage {
+            input_tokens: self.fresh.saturating_add(cached),
+            output_tokens: self.output,
+            cache_read_tokens: self.read,
+            cache_write_tokens: self.written,
+            estimated: false,
+        }
+    }
+}
+
 impl Reader {
-    fn start_block(&mut self, index: u64, block: Block, emit: &mut dyn FnMut(StreamEvent)) {
-        match block {
-            Block::Text { text } => self.assembler.text(&text, emit),
-            Block::Thinking {
-                thinking,
-                signature,
-            } => {
-                self.assembler.thinking(&thinking, emit);
-                self.sign(signature);
+    fn start_block(
+        &mut self,
+        index: Option<u64>,
+        block: &Value,
+        emit: &mut dyn FnMut(StreamEvent),
+    ) {
+        match block["type"].as_str() {
+            Some("text") => self.text(block, "text", emit),
+            Some("thinking") => {
+                self.thinking(block, emit);
+                self.sign(block);
             }
-            Block::RedactedThinking { data } => {
-                self.assembler.sign_thinking(format!("{REDACTED}{data}"));
+            Some("redacted_thinking") => {
+                if let Some(data) = text_in(block, "data") {
+                    self.assembler.sign_thinking(format!("{REDACTED}{data}"));
+                }
             }
-            Block::ToolUse { id, name, input } => {
+            Some("tool_use") => {
+                self.end_call(index);
+                let id = id_in(block, "id").unwrap_or_default();
+                let name = text_in(block, "name").unwrap_or_default();
                 let slot = self.assembler.begin_call(&id, &name, emit);
-                // The input of a streamed call starts as `{}` and follows in deltas; a whole one is here already.
-                if input.as_object().is_some_and(|input| !input.is_empty()) {
-                    self.assembler.arguments(slot, &input.to_string());
-                }
-                self.calls.insert(index, slot);
+                let whole = match block.get("input") {
+                    Some(Value::String(input)) => Some(input.clone()),
+                    Some(Value::Object(input)) if input.is_empty() => None,
+                    Some(Value::Null) | None => None,
+                    Some(input) => Some(input.to_string()),
+                };
+                self.calls.insert(index, OpenCall { slot, whole });
             }
-            Block::Other => {}
+            _ => {}
         }
     }
 
-    fn sign(&mut self, signature: String) {
-        if !signature.is_empty() {
-            self.assembler.sign_thinking(signature);
+    fn text(&mut self, value: &Value, name: &str, emit: &mut dyn FnMut(StreamEvent)) {
+        if let Some(text) = text_in(value, name) {
+            self.assembler.text(&text, emit);
         }
     }
 
-    fn delta(&mut self, index: u64, delta: Delta, emit: &mut dyn FnMut(StreamEvent)) {
-        match delta {
-            Delta::Text { text } => self.assembler.text(&text, emit),
-            Delta::Thinking { thinking } => self.assembler.thinking(&thinking, emit),
-            Delta::Signature { signature } => self.sign(signature),
-            Delta::InputJson { partial_json } => {
-                if let Some(slot) = self.calls.get(&index) {
-                    self.assembler.arguments(*slot, &partial_json);
+    fn thinking(&mut self, value: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+        if let Some(text) = text_in(value, "thinking") {
+            self.assembler.thinking(&text, emit);
+        }
+    }
+
+    fn sign(&mut self, value: &Value) {
+        if let Some(signature) = text_in(value, "signature") {
+            self.assembler.sign_thinking(signature.into_owned());
+        }
+    }
+
+    fn delta(&mut self, index: Option<u64>, delta: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+        match delta["type"].as_str() {
+            Some("text_delta") => self.text(delta, "text", emit),
+            Some("thinking_delta") => self.thinking(delta, emit),
+            Some("signature_delta") => self.sign(delta),
+            Some("input_json_delta") => {
+                let piece = text_in(delta, "partial_json");
+                if let Some(call) = self.calls.get_mut(&index)
+                    && let Some(piece) = piece
+                {
+                    call.whole = None;
+                    self.assembler.arguments(call.slot, &piece);
                 }
             }
-            Delta::Other => {}
+            _ => {}
         }
     }
 
-    fn end(&mut self, ending: Ending, usage: WireUsage) {
-        self.stop_reason = ending.stop_reason.or(self.stop_reason.take());
-        self.usage.update(usage);
+    /// Takes the input that came with the start of a block, when nothing came after it.
+    fn end_call(&mut self, index: Option<u64>) {
+        if let Some(call) = self.calls.remove(&index)
+            && let Some(whole) = call.whole
+        {
+            self.assembler.arguments(call.slot, &whole);
+        }
+    }
+
+    fn end(&mut self, ending: &Value, usage: &Value) {
+        let reason = text_in(ending, "stop_reason").map(|reason| reason.into_owned());
+        self.stop_reason = reason.or(self.stop_reason.take());
+        self.counts.update(usage);
     }
 }
 
 impl Decoder for Reader {
     fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault> {
-        let event: Event = serde_json::from_str(data)
-            .map_err(|error| Fault::bad("not an event of this API", &format!("{error}: {data}")))?;
-        match event {
-            Event::MessageStart { message } => {
-                self.assembler.model(&message.model);
-                self.usage.update(message.usage);
+        // Gateways end a stream as chat completions do.
+        if data.trim() == "[DONE]" {
+            self.is_stopped = self.has_ended();
+            return Ok(());
+        }
+        let Some(event) = self.assembler.parse(data) else {
+            return Ok(());
+        };
+        if let Some(error) = error_in(&event)
+            && !self.has_ended()
+        {
+            return Err(Fault::Server {
+                status: status_of(error["type"].as_str().unwrap_or_default()),
+                message: data.to_owned(),
+            });
+        }
+        let index = count_in(&event, "index");
+        match event["type"].as_str() {
+            Some("message_start") => {
+                let message = &event["message"];
+                self.assembler.model(&message["model"]);
+                self.counts.update(&message["usage"]);
             }
-            Event::ContentBlockStart {
-                index,
-                content_block,
-            } => self.start_block(index, content_block, emit),
-            Event::ContentBlockDelta { index, delta } => self.delta(index, delta, emit),
-            Event::MessageDelta { delta, usage } => self.end(delta, usage),
-            Event::MessageStop => self.is_stopped = true,
-            Event::Message {
-                model,
-                content,
-                ending,
-                usage,
-            } => {
-                self.assembler.model(&model);
-                for (index, block) in content.into_iter().enumerate() {
-                    self.start_block(index as u64, block, emit);
+            Some("content_block_start") => {
+                self.start_block(index, &event["content_block"], emit);
+            }
+            Some("content_block_delta") => self.delta(index, &event["delta"], emit),
+            Some("content_block_stop") => self.end_call(index),
+            Some("message_delta") => self.end(&event["delta"], &event["usage"]),
+            Some("message_stop") => self.is_stopped = true,
+            // A whole message that was not streamed.
+            Some("message") => {
+                self.assembler.model(&event["model"]);
+                for (at, block) in items(&event, "content").enumerate() {
+                    let index = Some(at as u64);
+                    self.start_block(index, block, emit);
+                    self.end_call(index);
                 }
-                self.end(ending, usage);
+                self.end(&event, &event["usage"]);
                 self.is_stopped = true;
             }
-            Event::Error { error } => {
-                return Err(Fault::Server {
-                    status: status_of(&error.kind),
-                    message: data.to_owned(),
-                });
+            _ => {
+                if field(&event, "type").is_none() {
+                    self.assembler.note_odd("not an event of this API", data);
+                }
             }
-            Event::Other => {}
         }
         Ok(())
     }
@@ -120,17 +210,26 @@ impl Decoder for Reader {
         self.is_stopped
     }
 
-    fn finish(self) -> Result<ModelReply, Fault> {
+    fn has_ended(&self) -> bool {
+        self.is_stopped || self.stop_reason.is_some()
+    }
+
+    fn finish(mut self) -> Result<ModelReply, Fault> {
+        let open: Vec<Option<u64>> = self.calls.keys().copied().collect();
+        for index in open {
+            self.end_call(index);
+        }
         // The stop reason comes when all content has; only `message_stop` may still be missing then.
         let finish = match self.stop_reason.as_deref() {
             Some("tool_use") => Finish::ToolCalls,
             Some("max_tokens" | "model_context_window_exceeded") => Finish::MaxTokens,
             Some("refusal") => Finish::Refused,
+            Some("pause_turn") => Finish::Paused,
             Some(_) => Finish::Done,
             None if self.is_stopped => Finish::Done,
-            None => return Err(Fault::EndedEarly),
+            None => return Err(self.assembler.ended_early()),
         };
-        Ok(self.assembler.finish(finish, self.usage.total()))
+        Ok(self.assembler.finish(finish, self.counts.total()))
     }
 }
 
@@ -152,7 +251,7 @@ fn status_of(kind: &str) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::message::{ToolCall, Usage};
@@ -217,15 +316,42 @@ mod tests {
     }
 
     #[test]
+    fn input_is_read_wherever_a_gateway_puts_it() {
+        let start = |input: Value| {
+            json!({"type": "content_block_start", "index": 1,
+            "content_block": {"type": "tool_use", "id": "t", "name": "look", "input": input}})
+        };
+        let delta = json!({"type": "content_block_delta", "index": 1,
+            "delta": {"type": "input_json_delta", "partial_json": "{\"at\":1}"}});
+        let stop = json!({"type": "content_block_stop", "index": 1});
+        let end = json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}});
+        let at = json!({"at": 1});
+        for events in [
+            vec![start(json!({})), delta.clone(), stop.clone()],
+            vec![start(json!(null)), delta.clone()],
+            vec![start(at.clone()), delta],
+            vec![start(at.clone()), stop],
+            vec![start(at.clone())],
+            vec![start(json!("{\"at\":1}"))],
+        ] {
+            let (answer, _) = read(&[events, vec![end.clone()]].concat()).unwrap();
+            let call = ToolCall::new("t", "look", at.clone());
+            assert!(answer.message.tool_calls().eq([&call]), "{answer:?}");
+        }
+    }
+
+    #[test]
     fn faults_are_told_apart() {
         assert_eq!(read(&[]), Err(Fault::EndedEarly));
         let error =
             json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
         let (status, message) = (529, error.to_string());
         assert_eq!(read(&[error]), Err(Fault::Server { status, message }));
-        let no_block = json!({"type": "content_block_start"});
-        for bad in [json!([1]), json!({"error": "x"}), no_block] {
-            assert!(matches!(read(&[bad]), Err(Fault::Bad { .. })));
+        for odd in [json!([1]), json!({"x": "y"}), json!("<html>")] {
+            assert!(matches!(read(&[odd]), Err(Fault::Bad { .. })));
         }
+        let text =
+            json!({"type": "content_block_start", "content_block": {"type": "text", "text": "a"}});
+        assert_eq!(read(&[json!([1]), text]), Err(Fault::EndedEarly));
     }
 }

@@ -5,7 +5,6 @@
 
 mod body;
 mod stream;
-mod wire;
 
 use futures_util::future::BoxFuture;
 use reqwest::header::{AUTHORIZATION, HeaderMap};

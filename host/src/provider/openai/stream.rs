@@ -5,18 +5,47 @@
 
 use serde_json::Value;
 
-use super::wire::{CallDelta, Chunk, Delta, WireUsage};
 use crate::message::Usage;
 use crate::provider::assemble::{Assembler, CallSlot, Decoder, Fault, ModelReply};
+use crate::provider::lenient::{count, count_in, error_in, field, id_in, items, text, text_in};
 use crate::provider::{Finish, StreamEvent};
+
+/// Fields in which servers stream reasoning: DeepSeek, Kimi and llama.cpp say `reasoning_content`, OpenRouter, Groq and
+/// Ollama `reasoning`, and some versions of vLLM both.
+const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
+
+/// Fields of a message that are read, or that mean nothing when they come back. Every other field is opaque data of the
+/// server, such as `reasoning_details` of OpenRouter or `thinking_blocks` of LiteLLM.
+const KNOWN: [&str; 15] = [
+    "annotations",
+    "audio",
+    "content",
+    "function_call",
+    "images",
+    "logprobs",
+    "name",
+    "reasoning",
+    "reasoning_content",
+    "refusal",
+    "role",
+    "stop_reason",
+    "token_ids",
+    "tool_call_id",
+    "tool_calls",
+];
+
+/// Fields of a call that are read. Every other one is opaque data, such as `extra_content` of Gemini.
+const KNOWN_OF_CALL: [&str; 4] = ["function", "id", "index", "type"];
 
 /// Reads one answer.
 #[derive(Default)]
 pub(in crate::provider) struct Reader {
     assembler: Assembler,
     calls: Vec<OpenCall>,
-    usage: Option<WireUsage>,
+    usage: Usage,
     finish_reason: Option<String>,
+    /// The field in which reasoning came.
+    reasoning: Option<&'static str>,
     has_refusal: bool,
     is_done: bool,
 }
@@ -29,61 +58,110 @@ struct OpenCall {
 }
 
 impl Reader {
-    fn delta(&mut self, delta: Delta, emit: &mut dyn FnMut(StreamEvent)) {
-        if let Some(text) = delta.reasoning_content.or(delta.reasoning) {
+    fn delta(&mut self, delta: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+        let reasoning = REASONING
+            .into_iter()
+            .find_map(|name| Some((name, text_in(delta, name)?)));
+        if let Some((name, text)) = reasoning {
+            self.reasoning = Some(name);
             self.assembler.thinking(&text, emit);
         }
-        if let Some(text) = delta.content {
-            self.assembler.text(&text, emit);
+        match delta.get("content") {
+            // Mistral streams lists, in which reasoning is an item of its own.
+            Some(Value::Array(parts)) => parts.iter().for_each(|part| self.part(part, emit)),
+            Some(content) => {
+                if let Some(text) = text(content) {
+                    self.assembler.text(&text, emit);
+                }
+            }
+            None => {}
         }
-        if let Some(text) = delta.refusal.filter(|text| !text.is_empty()) {
+        if let Some(text) = text_in(delta, "refusal") {
             self.has_refusal = true;
             self.assembler.text(&text, emit);
         }
-        for call in delta.tool_calls.into_iter().flatten() {
-            self.call(call, emit);
+        for call in items(delta, "tool_calls").filter(|call| call.is_object()) {
+            self.call(call, call.get("function").unwrap_or(&Value::Null), emit);
+        }
+        // The form before tools.
+        if let Some(function) = field(delta, "function_call").filter(|call| call.is_object()) {
+            self.call(&Value::Null, function, emit);
+        }
+        for (name, value) in delta.as_object().into_iter().flatten() {
+            if !KNOWN.contains(&&**name) && !value.is_null() {
+                self.assembler.extra(name, value);
+            }
         }
     }
 
-    fn call(&mut self, delta: CallDelta, emit: &mut dyn FnMut(StreamEvent)) {
-        let function = delta.function.unwrap_or_default();
-        let id = delta.id.unwrap_or_default();
-        let name = function.name.unwrap_or_default();
-        let slot = match self.open_call(delta.index, &id, &name) {
-            Some(slot) => slot,
+    fn part(&mut self, part: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+        if let Some(thinking) = ["thinking", "reasoning"]
+            .into_iter()
+            .find_map(|name| text_in(part, name))
+        {
+            self.assembler.thinking(&thinking, emit);
+        } else if let Some(text) = text(part) {
+            self.assembler.text(&text, emit);
+        }
+    }
+
+    fn call(&mut self, delta: &Value, function: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+        let index = count_in(delta, "index");
+        let id = id_in(delta, "id").unwrap_or_default();
+        let name = text_in(function, "name").unwrap_or_default();
+        let slot = match self.open_call(index, &id, &name) {
+            Some(slot) => {
+                let (known, written) = self.assembler.call(slot);
+                if known != name && written.is_empty() {
+                    self.assembler.name(slot, &name);
+                }
+                slot
+            }
             None => {
                 let slot = self.assembler.begin_call(&id, &name, emit);
-                self.calls.push(OpenCall {
-                    index: delta.index,
-                    id,
-                    slot,
-                });
+                self.calls.push(OpenCall { index, id, slot });
                 slot
             }
         };
-        match function.arguments {
-            Value::Null => {}
-            Value::String(text) => self.assembler.arguments(slot, &text),
-            value => self.assembler.arguments(slot, &value.to_string()),
+        match function.get("arguments") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) => self.assembler.arguments(slot, text),
+            Some(value) => self.assembler.arguments(slot, &value.to_string()),
+        }
+        for (name, value) in delta.as_object().into_iter().flatten() {
+            if !KNOWN_OF_CALL.contains(&&**name) && !value.is_null() {
+                self.assembler.call_extra(slot, name, value);
+            }
         }
     }
 
     /// The call that a delta goes on with; `None` when it begins another one.
     ///
-    /// By the book the index alone says so. But there are servers that send whole calls without an index, and others
-    /// that number every call 0, so a new id, or a name after complete arguments, begins a new call as well.
+    /// By the book the index alone says so. But there are servers that send whole calls without an index, others that
+    /// number every call 0, and others that give each piece of the arguments a new id. So a delta without a name goes on
+    /// with its call whatever its id is, and a new id with a name, or a name after complete arguments, begins a new call.
     fn open_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<CallSlot> {
         let open = self.calls.iter().rev().find(|call| {
             if index.is_some() {
                 call.index == index
             } else {
-                id.is_empty() || call.id == id
+                id.is_empty() || call.id == id || name.is_empty()
             }
         })?;
-        let has_other_id = !id.is_empty() && open.id != id;
+        let has_other_id = !id.is_empty() && open.id != id && !name.is_empty();
         let begins_anew =
             !name.is_empty() && id.is_empty() && self.assembler.is_complete(open.slot);
         (!has_other_id && !begins_anew).then_some(open.slot)
+    }
+
+    /// Counts of an event. A proxy may repeat them, or send zero in a later event: the largest is the true one.
+    fn count(&mut self, usage: &Value) {
+        let at = |pointer: &str| usage.pointer(pointer).and_then(count).unwrap_or(0);
+        let cached = at("/prompt_tokens_details/cached_tokens").max(at("/prompt_cache_hit_tokens"));
+        let most = |old: &mut u64, new: u64| *old = new.max(*old);
+        most(&mut self.usage.input_tokens, at("/prompt_tokens"));
+        most(&mut self.usage.output_tokens, at("/completion_tokens"));
+        most(&mut self.usage.cache_read_tokens, cached);
     }
 }
 
@@ -93,25 +171,40 @@ impl Decoder for Reader {
             self.is_done = true;
             return Ok(());
         }
-        let chunk: Chunk = serde_json::from_str(data)
-            .map_err(|error| Fault::bad("not a chunk of this API", &format!("{error}: {data}")))?;
-        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+        let Some(chunk) = self.assembler.parse(data) else {
+            return Ok(());
+        };
+        if let Some(error) = error_in(&chunk)
+            && !self.has_ended()
+        {
             return Err(Fault::Server {
-                status: status_of(&error),
+                status: status_of(error),
                 message: data.to_owned(),
             });
         }
-        self.assembler.model(&chunk.model);
-        if let Some(usage) = chunk.usage {
-            self.usage = Some(usage);
+        self.assembler.model(&chunk["model"]);
+        // Groq's own place first: what is in the documented one replaces it.
+        for usage in [chunk.pointer("/x_groq/usage"), chunk.get("usage")] {
+            self.count(usage.unwrap_or(&Value::Null));
         }
         // Only one choice is ever asked for.
-        if let Some(choice) = chunk.choices.into_iter().next() {
-            if let Some(delta) = choice.delta {
-                self.delta(delta, emit);
-            }
-            self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
+        let Some(choice) = items(&chunk, "choices").next() else {
+            return Ok(());
+        };
+        // A whole completion has a `message` in place of deltas.
+        let deltas = ["delta", "message"].map(|name| choice.get(name));
+        if let Some(delta) = deltas.into_iter().flatten().find(|delta| delta.is_object()) {
+            self.delta(delta, emit);
         }
+        let reason = text_in(choice, "finish_reason").map(|reason| reason.into_owned());
+        if reason.as_deref() == Some("error") {
+            let message = data.to_owned();
+            return Err(Fault::Server {
+                status: 502,
+                message,
+            });
+        }
+        self.finish_reason = reason.or(self.finish_reason.take());
         Ok(())
     }
 
@@ -123,25 +216,23 @@ impl Decoder for Reader {
         self.is_done
     }
 
-    fn finish(self) -> Result<ModelReply, Fault> {
+    fn has_ended(&self) -> bool {
+        self.finish_reason.is_some()
+    }
+
+    fn finish(mut self) -> Result<ModelReply, Fault> {
         // Servers differ in whether `[DONE]` follows and whether a reason is given; one of the two is needed.
         let finish = match self.finish_reason.as_deref() {
-            None if !self.is_done => return Err(Fault::EndedEarly),
+            None if !self.is_done => return Err(self.assembler.ended_early()),
             _ if self.has_refusal => Finish::Refused,
-            Some("content_filter") => Finish::Refused,
-            Some("length") => Finish::MaxTokens,
+            Some("content_filter" | "safety" | "refusal") => Finish::Refused,
+            Some("length" | "max_tokens" | "model_length") => Finish::MaxTokens,
             _ => Finish::Done,
         };
-        let usage = self.usage.map(|usage| Usage {
-            input_tokens: usage.prompt_tokens,
-            output_tokens: usage.completion_tokens,
-            cache_read_tokens: usage
-                .prompt_tokens_details
-                .and_then(|details| details.cached_tokens)
-                .unwrap_or(0),
-            ..Usage::default()
-        });
-        Ok(self.assembler.finish(finish, usage.unwrap_or_default()))
+        if let Some(name) = self.reasoning {
+            self.assembler.mark_thinking(&Value::from(name));
+        }
+        Ok(self.assembler.finish(finish, self.usage))
     }
 }
 
@@ -252,6 +343,24 @@ mod tests {
                     json!({"index": 1, "id": "b", "function": {"name": "walk"}}),
                 ],
                 &[r#"a look {"at":1}"#, "b walk {}"],
+            ),
+            (
+                "each piece of the arguments under an id of its own",
+                &[
+                    json!({"index": 0, "id": "a", "function": function("look", "")}),
+                    json!({"index": 0, "id": "b", "function": {"name": null, "arguments": "{\"at\""}}),
+                    json!({"id": "c", "function": {"arguments": ":1}"}}),
+                ],
+                &[r#"a look {"at":1}"#],
+            ),
+            (
+                "the name in pieces",
+                &[
+                    json!({"index": 0, "id": "a", "function": {"name": "lo"}}),
+                    json!({"index": 0, "function": {"name": "ok", "arguments": "{\"at\":"}}),
+                    json!({"index": 0, "function": {"name": "look", "arguments": "1}"}}),
+                ],
+                &[r#"a look {"at":1}"#],
             ),
         ];
         for (what, deltas, expected) in table {
