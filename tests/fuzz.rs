@@ -50,7 +50,7 @@ pub fn manifest(data: &[u8]) {
 
 /// An answer of a provider is the same however it is cut.
 pub fn sse(data: &[u8]) {
-    for wire in [Wire::AnthropicMessages, Wire::OpenaiChat] {
+    for wire in Wire::ALL {
         let whole = replay(wire, &[data]).map(|message| message.content);
         let bytes: Vec<&[u8]> = data.chunks(1).collect();
         let cut = replay(wire, &bytes).map(|message| message.content);

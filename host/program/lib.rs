@@ -22,7 +22,7 @@
 //! # let options = BuildOptions { dirs, out: Some(plugins.into()), deadline: Duration::from_secs(600) };
 //! # let cancel = tokio_util::sync::CancellationToken::new();
 //! # assert!(build(&options, &(Arc::new(|_: &str| {}) as _), &cancel).await?.failed.is_empty());
-//! // A model that plays a script; `provider::anthropic` and `provider::openai` are real ones.
+//! // A model that plays a script; `provider::connect` makes clients of real ones.
 //! let greet = Reply::call("greet", serde_json::json!({"name": "Ada"}));
 //! let read = Reply::call("read_file", serde_json::json!({"path": "key.pem"}));
 //! let model = Scripted::new(Script::new(vec![greet, read, Reply::text("She was greeted.")]));

@@ -16,9 +16,9 @@ use super::{edit, render, secrets, setup, terminal};
 use crate::config::{Config, Layer};
 use crate::paths::Paths;
 use crate::provider::endpoint::Endpoint;
-use crate::provider::openai::{OLLAMA_URL, OpenAi};
+use crate::provider::openai::OLLAMA_URL;
 use crate::provider::select::issuer;
-use crate::provider::{HttpConfig, Provider, Selected};
+use crate::provider::{HttpConfig, Selected, Wire, connect};
 
 /// Servers that run on one's own machine, and where. The first has another address in a variable of its own.
 const SERVERS: [(&str, &str); 4] = [
@@ -130,7 +130,7 @@ async fn models(url: &str) -> anyhow::Result<Vec<String>> {
         first_byte_timeout_ms: ms,
         ..HttpConfig::default()
     };
-    let server = OpenAi::new(endpoint, http, None)?;
+    let server = connect(Wire::OpenaiChat, endpoint, http, None)?;
     let cancel = CancellationToken::new();
     Ok(tokio::time::timeout(PATIENCE, server.models(&cancel)).await??)
 }

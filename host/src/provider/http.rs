@@ -147,16 +147,17 @@ impl Http {
         &self.endpoint.provider
     }
 
-    /// Posts `body` to `path` under the base URL and reads the answer with a fresh decoder for each attempt.
+    /// Posts `body`, a request to `model`, to `path` under the base URL and reads the answer with a fresh decoder for each
+    /// attempt.
     pub(crate) async fn exchange<D: Decoder>(
         &self,
         path: &str,
+        model: &str,
         body: &Value,
         decoder: impl Fn() -> D + Sync,
         on: &mut (dyn FnMut(StreamEvent) + Send),
         cancel: &CancellationToken,
     ) -> Result<Response, Error> {
-        let model = body.get("model").and_then(Value::as_str).unwrap_or("?");
         let bytes = body.to_string().into_bytes();
         let listener = Listener::new(on);
         let number = AtomicU32::new(0);

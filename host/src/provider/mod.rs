@@ -1,4 +1,4 @@
-//! Model APIs: one trait, and one file for each wire format.
+//! Model APIs: one trait, one client, and one folder for each wire format.
 //!
 //! A provider turns a [`Request`] into a wire body, sends a body (which hooks may have changed in between), and streams
 //! the answer. Our own message types inside, the provider's at the edge. It knows nothing of tools' code, plugins or
@@ -6,6 +6,7 @@
 
 pub mod anthropic;
 mod assemble;
+mod client;
 pub mod endpoint;
 pub mod error;
 mod http;
@@ -30,6 +31,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+pub use client::connect;
 pub use error::Error;
 pub use http::HttpConfig;
 pub(crate) use http::install_tls;

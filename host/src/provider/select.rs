@@ -12,7 +12,7 @@ use super::endpoint::{ApiKey, Endpoint};
 use super::http::HttpConfig;
 #[cfg(feature = "scripted")]
 use super::scripted;
-use super::{Error, Provider, Wire, anthropic, openai};
+use super::{Error, Provider, Wire, anthropic, client, openai};
 use crate::config::Section;
 
 /// The `provider` section of the configuration.
@@ -211,14 +211,8 @@ fn connect(
         }
     };
     let http = config.http.clone();
-    let provider: Arc<dyn Provider> = match preset.wire {
-        Wire::AnthropicMessages => {
-            Arc::new(anthropic::Anthropic::new(endpoint, http, config.images)?)
-        }
-        Wire::OpenaiChat => Arc::new(openai::OpenAi::new(endpoint, http, config.images)?),
-    };
     Ok(Selected {
-        provider,
+        provider: client::connect(preset.wire, endpoint, http, config.images)?,
         model,
         why,
         is_stand_in: false,

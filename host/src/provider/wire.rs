@@ -15,6 +15,9 @@ pub enum Wire {
 }
 
 impl Wire {
+    /// Every wire.
+    pub const ALL: [Self; 2] = [Self::AnthropicMessages, Self::OpenaiChat];
+
     /// Name of the wire, as in settings and in [`Writer::wire`](crate::message::Writer::wire).
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -1,20 +1,17 @@
 //! Chat completions as OpenAI made them and many servers speak them: Ollama, vLLM, llama.cpp, OpenRouter and others.
 //!
 //! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must not know the
-//! network (`http`) nor where its key came from (`select`). Start from [`OpenAi`].
+//! network (`http`) nor where its key came from (`select`). Start from [`Chat`].
 
 mod body;
 mod stream;
 
-use futures_util::future::BoxFuture;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
+use super::client::Format;
 use super::endpoint::Endpoint;
-use super::http::{Http, HttpConfig};
-use super::images::{self, Images};
-use super::{Error, Provider, Request, Response, StreamEvent, Wire, models};
+use super::{Error, Images, Request, Wire};
 
 pub(super) use stream::Reader;
 
@@ -27,70 +24,46 @@ pub const OLLAMA_URL: &str = "http://127.0.0.1:11434/v1";
 /// The public API of OpenRouter.
 pub const OPENROUTER_URL: &str = "https://openrouter.ai/api/v1";
 
-/// A client of one server.
-pub struct OpenAi {
-    http: Http,
+/// The chat completions format. A base URL ends in `/v1` for most servers.
+pub(super) struct Chat {
     token_limit: body::TokenLimit,
-    images: Option<bool>,
 }
 
-impl OpenAi {
-    /// A client of the server at `endpoint`, whose base URL ends in `/v1` for most.
-    ///
-    /// `images` says whether its models take images; `None` leaves that to their names.
-    pub fn new(
-        endpoint: Endpoint,
-        config: HttpConfig,
-        images: Option<bool>,
-    ) -> Result<Self, Error> {
-        let mut headers = HeaderMap::new();
-        if let Some(value) = endpoint.key_header("Bearer ")? {
-            headers.insert(AUTHORIZATION, value);
-        }
+impl Chat {
+    /// The format in the form that the server at `endpoint` takes.
+    pub(super) fn at(endpoint: &Endpoint) -> Self {
         // OpenAI's own newer models refuse the old name, and most other servers do not know the new one.
         let token_limit = match endpoint.url.host_str() {
             Some("api.openai.com") => body::TokenLimit::MaxCompletionTokens,
             _ => body::TokenLimit::MaxTokens,
         };
-        Ok(Self {
-            http: Http::new(Wire::OpenaiChat, endpoint, headers, config)?,
-            token_limit,
-            images,
-        })
+        Self { token_limit }
     }
 }
 
-impl Provider for OpenAi {
-    fn name(&self) -> &str {
-        self.http.provider()
-    }
+impl Format for Chat {
+    const WIRE: Wire = Wire::OpenaiChat;
+    const MODELS: (&'static str, &'static str) = ("models", "");
+    type Reader = Reader;
 
-    fn takes_images(&self, model: &str) -> bool {
-        self.images
-            .unwrap_or_else(|| images::is_known_to_see(model))
-    }
-
-    fn models<'a>(
-        &'a self,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
-        Box::pin(models::list(&self.http, "models", "", cancel))
+    fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error> {
+        bearer(endpoint)
     }
 
     fn body(&self, request: &Request, images: &Images) -> Value {
         body::write(request, images, self.token_limit)
     }
 
-    fn send<'a>(
-        &'a self,
-        body: Value,
-        on: &'a mut (dyn FnMut(StreamEvent) + Send),
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Response, Error>> {
-        Box::pin(async move {
-            self.http
-                .exchange("chat/completions", &body, Reader::default, on, cancel)
-                .await
-        })
+    fn path(&self, _body: &mut Value) -> String {
+        "chat/completions".to_owned()
     }
+}
+
+/// The headers of OpenAI's APIs.
+pub(super) fn bearer(endpoint: &Endpoint) -> Result<HeaderMap, Error> {
+    let mut headers = HeaderMap::new();
+    if let Some(value) = endpoint.key_header("Bearer ")? {
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(headers)
 }

@@ -1,0 +1,138 @@
+//! The client of a model API, the same for every wire.
+//!
+//! Owns how a wire becomes a [`Provider`]: its headers, its paths and its decoder are put together with a connection. It
+//! must not know any wire; each one is a folder that implements [`Format`]. Start from [`connect`].
+//!
+//! The wires are written here and not taken from a client library (genai, async-openai, rig and the like were read).
+//! Those map a conversation to a request and an answer to events in one go, over types of their own. Here two points stand
+//! in between: hooks read and change the request as the JSON that is sent, and read the raw answer. And opaque fields that
+//! a library does not model (reasoning items, signatures, fields that a gateway adds) must come back unchanged, while a
+//! field of a wrong type must not end an answer, which derived types do.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use reqwest::Url;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::assemble::Decoder;
+use super::endpoint::Endpoint;
+use super::http::{Http, HttpConfig};
+use super::images::{self, Images};
+use super::{Error, Provider, Request, Response, StreamEvent, Wire, anthropic, models, openai};
+
+/// Connects to the API at `endpoint`, which speaks `wire`. Nothing is sent before the first request.
+///
+/// `images` says whether its models take images; `None` decides by the name of the model.
+///
+/// # Errors
+/// A key that no HTTP header can carry, and a TLS setup that does not work.
+pub fn connect(
+    wire: Wire,
+    endpoint: Endpoint,
+    http: HttpConfig,
+    images: Option<bool>,
+) -> Result<Arc<dyn Provider>, Error> {
+    Ok(match wire {
+        Wire::AnthropicMessages => client(anthropic::Messages, endpoint, http, images)?,
+        Wire::OpenaiChat => client(openai::Chat::at(&endpoint), endpoint, http, images)?,
+    })
+}
+
+/// One wire, as far as the client has to ask it.
+pub(super) trait Format: Send + Sync + 'static {
+    /// Name of the wire.
+    const WIRE: Wire;
+
+    /// Path of the list of models under the base URL, and the query that asks for all of them.
+    const MODELS: (&'static str, &'static str);
+
+    /// Reads one answer.
+    type Reader: Decoder + Default;
+
+    /// Brings a base URL into the form that paths are joined to.
+    fn adapt_url(&self, _url: &mut Url) {}
+
+    /// Returns the headers of every request, the key among them.
+    ///
+    /// # Errors
+    /// A key that no HTTP header can carry.
+    fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error>;
+
+    /// Returns the body for a request, always with the name of the model in `model`.
+    fn body(&self, request: &Request, images: &Images) -> Value;
+
+    /// Returns the path of a body under the base URL. A field that belongs into the path is taken out of the body.
+    fn path(&self, body: &mut Value) -> String;
+}
+
+/// A connection to one API in one wire.
+struct Client<F> {
+    format: F,
+    http: Http,
+    images: Option<bool>,
+}
+
+fn client<F: Format>(
+    format: F,
+    mut endpoint: Endpoint,
+    http: HttpConfig,
+    images: Option<bool>,
+) -> Result<Arc<dyn Provider>, Error> {
+    format.adapt_url(&mut endpoint.url);
+    let headers = format.headers(&endpoint)?;
+    Ok(Arc::new(Client {
+        http: Http::new(F::WIRE, endpoint, headers, http)?,
+        format,
+        images,
+    }))
+}
+
+impl<F: Format> Provider for Client<F> {
+    fn name(&self) -> &str {
+        self.http.provider()
+    }
+
+    fn takes_images(&self, model: &str) -> bool {
+        self.images
+            .unwrap_or_else(|| images::is_known_to_see(model))
+    }
+
+    fn models<'a>(
+        &'a self,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        let (path, query) = F::MODELS;
+        Box::pin(models::list(&self.http, path, query, cancel))
+    }
+
+    fn body(&self, request: &Request, images: &Images) -> Value {
+        self.format.body(request, images)
+    }
+
+    fn send<'a>(
+        &'a self,
+        mut body: Value,
+        on: &'a mut (dyn FnMut(StreamEvent) + Send),
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Response, Error>> {
+        Box::pin(async move {
+            let model = body.get("model").and_then(Value::as_str).unwrap_or("?");
+            let model = model.to_owned();
+            let path = self.format.path(&mut body);
+            let decoder = F::Reader::default;
+            self.http
+                .exchange(&path, &model, &body, decoder, on, cancel)
+                .await
+        })
+    }
+}
+
+/// Takes `version` off the end of a base URL's path, so that a URL with it and one without it mean the same.
+pub(super) fn drop_version(url: &mut Url, version: &str) {
+    let path = url.path().trim_end_matches('/');
+    let path = path.strip_suffix(version).unwrap_or(path).to_owned();
+    url.set_path(&path);
+}
