@@ -127,6 +127,12 @@ impl TurnScope {
         Refusal::new("user", SKIPPED).of(call, Vec::new())
     }
 
+    /// Refuses a call of the host's own accord, before it is judged.
+    pub(super) fn refuse(&self, by: By<'_>, call: ToolCall, why: &str) -> RanCall {
+        self.tell_call(by, &call);
+        Refusal::new("host", why).of(call, Vec::new())
+    }
+
     fn plugin_of(&self, call: &ToolCall) -> Option<String> {
         let tools = self.tools();
         let known = tools.get(&call.name);

@@ -36,16 +36,18 @@ pub(super) fn leave_out(message: &mut Message, most: usize) -> Option<String> {
 }
 
 impl Turn<'_> {
-    /// Runs the calls of one answer. Returns what plugins want to say after the results.
+    /// Runs the calls of one answer. Returns what plugins want to say after the results. With `cut`, the answer was cut: no
+    /// call runs, and each has that text for a result.
     pub(super) async fn run_calls(
         &mut self,
         calls: Vec<ToolCall>,
+        cut: Option<&str>,
     ) -> Result<Vec<(Arc<str>, Injection)>, Stop> {
         let mut inject = Vec::new();
         for group in self.groups(calls) {
             let mut allowed = Vec::new();
             for call in &group {
-                allowed.extend(self.judge(call.clone()).await);
+                allowed.extend(self.judge(call.clone(), cut).await);
                 self.scope.count_call();
             }
             self.run_allowed(allowed).await?;
@@ -94,9 +96,14 @@ impl Turn<'_> {
     }
 
     /// Judges a call; one that is refused or skipped is put with those that ran.
-    async fn judge(&self, call: ToolCall) -> Option<Allowed> {
+    async fn judge(&self, call: ToolCall, cut: Option<&str>) -> Option<Allowed> {
         let caller = self.caller();
         let by = By::model(&caller);
+        if let Some(why) = cut {
+            let refused = self.scope.refuse(by, call, why);
+            self.lock_ran().push(refused);
+            return None;
+        }
         if self.agent.steering.has_steering() {
             let skipped = self.scope.skip(by, call);
             self.lock_ran().push(skipped);

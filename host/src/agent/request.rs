@@ -18,7 +18,7 @@ use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
 use crate::point::payload::{ModelRequest, Purpose, WireRequest, WireResponse};
 use crate::provider::server_text::ServerText;
-use crate::provider::{self, Request, Response};
+use crate::provider::{self, Request, Response, StreamEvent};
 use crate::session::{self, Body};
 
 /// Reason why there is no answer.
@@ -28,6 +28,10 @@ pub(super) enum NoAnswer {
     Cancelled,
     /// The provider gave none, for this reason.
     Provider(String),
+    /// The request is longer than the model's window.
+    TooLong(String),
+    /// The provider refused the request in a form that it was corrected for: it is worth sending again.
+    Mended(String),
     /// The session cannot be written.
     Session(session::Error),
 }
@@ -39,7 +43,9 @@ impl fmt::Display for NoAnswer {
                 write!(f, "the request was refused by plugin {plugin}: {text}")
             }
             Self::Cancelled => f.write_str("the turn was interrupted"),
-            Self::Provider(why) => write!(f, "the model gave no answer: {why}"),
+            Self::Provider(why) | Self::TooLong(why) | Self::Mended(why) => {
+                write!(f, "the model gave no answer: {why}")
+            }
             Self::Session(error) => f.write_str(&chain(error)),
         }
     }
@@ -60,7 +66,7 @@ impl TurnScope {
         purpose: Purpose,
         caller: &Caller,
         request: Request,
-        kept: impl FnOnce(&Request, &Response) -> Body + Send,
+        kept: impl Fn(&Request, &Response) -> Body + Send + Sync,
     ) -> Result<Response, NoAnswer> {
         let by = match &purpose {
             Purpose::Plugin(name) => Some(Arc::from(name.as_str())),
@@ -76,8 +82,17 @@ impl TurnScope {
                 self.spec.provider.send(body, &mut on, &self.cancel).await
             })
         };
-        self.request(by.as_ref(), caller, &request, send, kept)
+        // Once more at most: each correction is taken up once, and a server could refuse one field after the other for ever.
+        match self
+            .request(by.as_ref(), caller, &request, send, &kept)
             .await
+        {
+            Err(NoAnswer::Mended(_)) => {
+                self.request(by.as_ref(), caller, &request, send, &kept)
+                    .await
+            }
+            answer => answer,
+        }
     }
 
     /// A request beside the conversation as hooks of `pre-reason` want it. What they inject is for this request only.
@@ -166,10 +181,15 @@ impl TurnScope {
                 let why = chain(&error);
                 let is_paid = pending.has_heard() || error.may_be_paid();
                 pending.failed(&why, is_paid);
-                return Err(if is_cancelled {
-                    NoAnswer::Cancelled
-                } else {
-                    NoAnswer::Provider(why)
+                let mend = error.mend().filter(|_| !is_paid);
+                return Err(match &error {
+                    _ if is_cancelled => NoAnswer::Cancelled,
+                    provider::Error::WindowExceeded { .. } => NoAnswer::TooLong(why),
+                    _ if mend.is_some_and(|mend| provider.mend(mend, request)) => {
+                        tell_retry(self, StreamEvent::mended(why.clone()));
+                        NoAnswer::Mended(why)
+                    }
+                    _ => NoAnswer::Provider(why),
                 });
             }
         };

@@ -1,5 +1,6 @@
 //! One step: a request to the model, its answer, and the tool calls that the answer makes.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -24,6 +25,28 @@ pub(super) struct Step {
     pub(super) draft: String,
     /// Whether the model is to be asked again: it called tools, or a plugin said something about its answer.
     pub(super) goes_on: bool,
+    /// How the answer came short of one.
+    pub(super) shortfall: Option<Shortfall>,
+}
+
+/// How an answer came short of being one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shortfall {
+    /// A limit cut its text, which the next step continues.
+    CutText,
+    /// A limit cut it within its tool calls.
+    CutCalls,
+    /// It has neither text nor tool calls.
+    Empty,
+}
+
+/// What came of a request.
+enum Asked {
+    Answered(Response),
+    /// Refused as longer than the model's window, in these words.
+    TooLong(String),
+    /// Refused in these words, in a form that it was corrected for.
+    Mended(String),
 }
 
 /// An answer that hooks have seen and that is in the session.
@@ -32,6 +55,9 @@ struct Reply {
     calls: Vec<ToolCall>,
     /// Text for the model about calls over the limit.
     left_out: Option<String>,
+    /// Result of every call, when the answer was cut: none of them runs.
+    cut: Option<String>,
+    shortfall: Option<Shortfall>,
     inject: Vec<(Arc<str>, Injection)>,
 }
 
@@ -44,20 +70,24 @@ impl Turn<'_> {
         self.agent.take_replacements(Some(&scope));
         self.agent.join_archived(&scope).await;
         let request = self.build_request().await?;
-        let response = self.ask(request).await?;
+        let response = match self.ask(&request).await? {
+            Asked::Answered(response) => response,
+            Asked::TooLong(why) | Asked::Mended(why) => self.ask_shorter(&request, why).await?,
+        };
         let reply = self.take_reply(response).await?;
         let mut inject = reply.inject;
         let n_calls = u32::try_from(reply.calls.len()).unwrap_or(u32::MAX);
         let has_calls = n_calls > 0;
         if has_calls {
-            inject.extend(self.run_calls(reply.calls).await?);
+            inject.extend(self.run_calls(reply.calls, reply.cut.as_deref()).await?);
         }
         if let Some(text) = reply.left_out {
             self.agent.notice(Level::Warn, text.clone());
             let message = Message::text(Role::User, text);
             self.push(message.from(Origin::Reflection)).await?;
         }
-        let goes_on = has_calls || !inject.is_empty();
+        let goes_on =
+            has_calls || !inject.is_empty() || reply.shortfall == Some(Shortfall::CutText);
         // After the results: nothing may stand between a call and its result.
         self.inject(inject).await?;
         self.emit(Event::StepEnd {
@@ -68,6 +98,7 @@ impl Turn<'_> {
         Ok(Step {
             draft: reply.draft,
             goes_on,
+            shortfall: reply.shortfall,
         })
     }
 
@@ -105,8 +136,33 @@ impl Turn<'_> {
         Ok(request)
     }
 
-    /// Sends the request and shows the answer while it comes.
-    async fn ask(&mut self, request: Request) -> Result<Response, Stop> {
+    /// Shortens the conversation after a server refused a request as longer than the model's window, and asks once more.
+    async fn ask_shorter(&mut self, refused: &Request, why: String) -> Result<Response, Stop> {
+        self.agent.compaction.refuse(refused);
+        self.agent.notice(
+            Level::Warn,
+            "the request is longer than the model's window: the conversation is made shorter and sent again",
+        );
+        let request = self.build_request().await?;
+        match self.ask(&request).await? {
+            Asked::Answered(response) => Ok(response),
+            Asked::TooLong(_) | Asked::Mended(_) => Err(Stop::Provider(why)),
+        }
+    }
+
+    /// Sends the request and shows the answer while it comes. A request that the server refused in a form that it was
+    /// corrected for is sent once more.
+    async fn ask(&mut self, request: &Request) -> Result<Asked, Stop> {
+        match self.ask_once(request).await? {
+            Asked::Mended(_) => match self.ask_once(request).await? {
+                Asked::Mended(why) => Err(Stop::Provider(why)),
+                asked => Ok(asked),
+            },
+            asked => Ok(asked),
+        }
+    }
+
+    async fn ask_once(&mut self, request: &Request) -> Result<Asked, Stop> {
         let caller = self.caller();
         let (scope, number, step) = (self.scope.clone(), self.number, self.step);
         let mut live = Live::new(&scope, &caller, &mut self.progress);
@@ -126,7 +182,7 @@ impl Turn<'_> {
         let answer = scope.request(
             None,
             &caller,
-            &request,
+            request,
             |body, heard| {
                 Box::pin(async move { writing.follow(body, heard).await }) as BoxFuture<'_, _>
             },
@@ -136,12 +192,15 @@ impl Turn<'_> {
         if let Some(said) = live.stopped() {
             return Err(Stop::Blocked(held_back(&said)));
         }
-        let response = answer.map_err(|no| match no {
-            NoAnswer::Blocked(said) => refusal("request", &said),
-            NoAnswer::Cancelled => Stop::Cancelled,
-            NoAnswer::Provider(why) => Stop::Provider(why),
-            NoAnswer::Session(error) => error.into(),
-        })?;
+        let response = match answer {
+            Ok(response) => response,
+            Err(NoAnswer::TooLong(why)) => return Ok(Asked::TooLong(why)),
+            Err(NoAnswer::Mended(why)) => return Ok(Asked::Mended(why)),
+            Err(NoAnswer::Blocked(said)) => return Err(refusal("request", &said)),
+            Err(NoAnswer::Cancelled) => return Err(Stop::Cancelled),
+            Err(NoAnswer::Provider(why)) => return Err(Stop::Provider(why)),
+            Err(NoAnswer::Session(error)) => return Err(error.into()),
+        };
         // An estimate teaches nothing about how far estimates are off.
         let usage = response.usage;
         let reported = if usage.estimated {
@@ -150,8 +209,8 @@ impl Turn<'_> {
             usage.input_tokens
         };
         let config = &scope.spec.config.compact;
-        self.agent.compaction.learn(&request, reported, config);
-        Ok(response)
+        self.agent.compaction.learn(request, reported, config);
+        Ok(Asked::Answered(response))
     }
 
     /// `post-reason`, then the answer becomes a message.
@@ -159,14 +218,16 @@ impl Turn<'_> {
         let most = self.agent.spec.config.max_calls;
         let left_out = leave_out(&mut response.message, most);
         let written = response.message.joined_text();
+        let shortfall = shortfall(&response, &written);
         let reviewed = self.dispatch::<at::PostReason>(response.message).await;
         let refusal = refused("answer", blocked(&reviewed));
         let mut message = reviewed.value;
         if let Err(Stop::Blocked(text)) = &refusal {
             // The calls go as well: a refused answer does nothing.
             message.content = vec![Content::text(text.clone())];
+            message.extra = None;
         }
-        mend(&mut message);
+        mend(&mut message, &self.agent.spec.session.messages());
         let reply = Reply {
             draft: message.joined_text(),
             calls: message
@@ -174,13 +235,16 @@ impl Turn<'_> {
                 .map(|call| ToolCall::new(&call.id, &call.name, call.arguments.clone()))
                 .collect(),
             left_out,
+            cut: cut_result(response.finish, response.usage.output_tokens),
+            shortfall,
             inject: reviewed.inject,
         };
         self.progress.partial.clear();
         // Providers refuse messages without content.
         if !message.content.is_empty() {
-            let is_shown = !self.progress.shown.is_empty() && reply.draft == written;
-            let shown = is_shown.then(|| self.progress.shown.clone());
+            let fresh = self.progress.fresh();
+            let is_shown = !fresh.is_empty() && reply.draft == written;
+            let shown = is_shown.then(|| fresh.to_owned());
             self.keep(&message)?;
             self.emit_message_as(message, shown).await;
         }
@@ -200,12 +264,43 @@ impl Turn<'_> {
     }
 }
 
+/// How an answer came short of being one. Hooks may empty an answer on purpose, so what the model wrote counts.
+fn shortfall(response: &Response, written: &str) -> Option<Shortfall> {
+    let has_calls = response.message.tool_calls().next().is_some();
+    match response.finish {
+        Finish::MaxTokens | Finish::Paused if has_calls => Some(Shortfall::CutCalls),
+        Finish::MaxTokens | Finish::Paused => Some(Shortfall::CutText),
+        _ if !has_calls && written.trim().is_empty() => Some(Shortfall::Empty),
+        _ => None,
+    }
+}
+
+/// The result of the calls of a cut answer; `None` when the answer is whole. Even arguments that are whole JSON may be a part of
+/// what the model was about to write, so no call of a cut answer runs.
+fn cut_result(finish: Finish, n_tokens: u64) -> Option<String> {
+    let why = match finish {
+        Finish::MaxTokens => format!("cut at its limit of {n_tokens} tokens"),
+        Finish::Paused => "interrupted by the provider".to_owned(),
+        Finish::Refused => "held back by the provider".to_owned(),
+        Finish::Done | Finish::ToolCalls => return None,
+    };
+    Some(format!(
+        "not run: your answer was {why} before this call was written whole. Make the call again with shorter arguments: write \
+         a long file in parts, the first with write_file and the others with edit_file or in further files"
+    ))
+}
+
 /// Makes a message one that every provider takes back. Empty texts go. Calls without an id, or with that of another call of
-/// the message, get one of their own: results are matched by id, and small model servers leave ids out.
-fn mend(message: &mut Message) {
+/// the conversation, get one of their own: results are matched by id, small model servers leave ids out, and others count
+/// them anew in each answer.
+fn mend(message: &mut Message, earlier: &[Message]) {
     let is_empty = |part: &Content| matches!(part, Content::Text { text } if text.is_empty());
     message.content.retain(|part| !is_empty(part));
-    let mut seen = std::collections::HashSet::new();
+    if message.tool_calls().next().is_none() {
+        return;
+    }
+    let earlier = earlier.iter().flat_map(Message::tool_calls);
+    let mut seen: HashSet<String> = earlier.map(|call| call.id.clone()).collect();
     for part in &mut message.content {
         if let Content::ToolCall(call) = part
             && (call.id.is_empty() || !seen.insert(call.id.clone()))
@@ -225,11 +320,12 @@ mod tests {
         let empty = Content::text("");
         let content = vec![empty, call("a"), call(""), call("a"), call("b")];
         let mut message = Message::new(Role::Assistant, content);
-        mend(&mut message);
+        let earlier = Message::new(Role::Assistant, vec![call("b")]);
+        mend(&mut message, &[earlier]);
         assert_eq!(message.content.len(), 4);
         let ids: std::collections::HashSet<&str> =
             message.tool_calls().map(|call| call.id.as_str()).collect();
         assert_eq!(ids.len(), 4);
-        assert!(ids.contains("a") && ids.contains("b") && !ids.contains(""));
+        assert!(ids.contains("a") && !ids.contains("b") && !ids.contains(""));
     }
 }

@@ -46,8 +46,31 @@ const MAX_KEPT_BYTES: usize = 64 << 10;
 pub(super) struct Progress {
     /// Text of an answer that may never end: the shown part, or all of it where nothing is shown before its end.
     pub(super) partial: String,
-    /// Shown part of the step's answer.
+    /// Shown part of the answer, with that of the steps which it continues.
     pub(super) shown: String,
+    /// Bytes of `shown` that earlier steps wrote: the answer was cut, and the next step continues it.
+    continued: usize,
+}
+
+impl Progress {
+    /// The step has ended. What was shown of it stays when the next step continues its text.
+    pub(super) fn ends(&mut self, is_continued: bool) {
+        self.continued = match is_continued {
+            true => self.shown.len(),
+            false => 0,
+        };
+    }
+
+    /// Takes what was shown: nothing continues it.
+    pub(super) fn take_shown(&mut self) -> String {
+        self.continued = 0;
+        std::mem::take(&mut self.shown)
+    }
+
+    /// The shown part that this step wrote.
+    pub(super) fn fresh(&self) -> &str {
+        self.shown.get(self.continued..).unwrap_or_default()
+    }
 }
 
 /// One answer that is being written.
@@ -70,7 +93,8 @@ impl<'a> Live<'a> {
         caller: &'a Caller,
         progress: &'a mut Progress,
     ) -> Self {
-        *progress = Progress::default();
+        progress.partial.clear();
+        progress.shown.truncate(progress.continued);
         Self {
             scope,
             caller,
@@ -237,10 +261,12 @@ impl<'a> Live<'a> {
         self.pending.clear();
         self.is_put_off = false;
         self.progress.partial.clear();
-        let shown = std::mem::take(&mut self.progress.shown);
-        if !shown.is_empty() {
-            self.scope.correct(shown, String::new());
+        if self.progress.fresh().is_empty() {
+            return;
         }
+        let shown = self.progress.shown.clone();
+        self.progress.shown.truncate(self.progress.continued);
+        self.scope.correct(shown, self.progress.shown.clone());
     }
 }
 

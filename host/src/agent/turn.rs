@@ -15,12 +15,14 @@ use super::emit::blocked;
 use super::input::held_back;
 use super::reflect::{MARK, Reflected};
 use super::scope::TurnScope;
+use super::step::Shortfall;
 use super::stream::{Progress, goes_on_from};
 use super::{Agent, Error, TurnOutcome};
 use crate::event::Event;
 use crate::message::{Attachment, Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
+use crate::point::outcome::Level;
 use crate::point::payload::{TurnInput, UsedTool};
 use crate::provider::SystemBlock;
 use crate::session::{self, Body};
@@ -28,6 +30,25 @@ use crate::session::{self, Body};
 /// Time that tools have, after the user interrupted, to stop by themselves and report what they did so far. A little longer
 /// than what a call is given once its token is set.
 const TOOL_GRACE: Duration = Duration::from_secs(5);
+
+/// Answers in a row that a limit may cut. A model that does not write shorter after two of them writes the same again, and
+/// each time all of it is paid for.
+const MAX_CUT: u32 = 3;
+
+/// Note of a turn whose answers were cut again and again.
+const CUT_AGAIN: &str = "[stopped: the answer was cut at the token limit three times in a row; raise the limit of the model's \
+                         answer, or ask for less at once]";
+
+/// Message for the model after its text was cut.
+const CONTINUE: &str = "[your answer was cut by its token limit; continue exactly where it stopped, without repeating anything]";
+
+/// Message for the model after an answer without text and tool calls.
+const EMPTY: &str =
+    "[your answer was empty; answer the last message of the user, or say why you cannot]";
+
+/// Notice after the second such answer.
+const EMPTY_AGAIN: &str =
+    "the model gave an empty answer twice in a row; ask again, or choose another model with /model";
 
 /// Note for the model about what a dropped turn left open.
 const DROPPED: &str = "[interrupted: the turn before was dropped before this call had a result]";
@@ -195,13 +216,46 @@ impl<'a> Turn<'a> {
     /// Runs steps until the model has answered and reflection accepts the answer.
     async fn answer(&mut self) -> Result<DraftAnswer, Stop> {
         let mut draft = String::new();
+        // Text that was cut and that the next step continues.
+        let mut begun = String::new();
+        let (mut n_cut, mut n_empty) = (0, 0);
         loop {
             if self.step >= self.last_step {
-                return Ok(self.cut(&draft));
+                return Ok(self.cut(&draft, &self.step_limit()));
             }
-            let step = self.take_step().await?;
+            let mut step = self.take_step().await?;
+            step.draft.insert_str(0, &begun);
+            begun.clear();
+            let is_cut_text = step.shortfall == Some(Shortfall::CutText);
+            self.progress.ends(is_cut_text);
             if !step.draft.is_empty() {
                 draft.clone_from(&step.draft);
+            }
+            match step.shortfall {
+                Some(Shortfall::CutText | Shortfall::CutCalls) => n_cut += 1,
+                Some(Shortfall::Empty) => n_empty += 1,
+                None => (n_cut, n_empty) = (0, 0),
+            }
+            if n_cut >= MAX_CUT {
+                return Ok(self.cut(&draft, CUT_AGAIN));
+            }
+            if is_cut_text {
+                begun = step.draft;
+                self.push(Message::text(Role::User, CONTINUE).from(Origin::Reflection))
+                    .await?;
+                continue;
+            }
+            if n_empty > 0 && !step.goes_on {
+                if n_empty > 1 {
+                    self.agent.notice(Level::Warn, EMPTY_AGAIN);
+                    return Ok(DraftAnswer {
+                        draft: format!("[{EMPTY_AGAIN}]"),
+                        is_cut: false,
+                    });
+                }
+                self.push(Message::text(Role::User, EMPTY).from(Origin::Reflection))
+                    .await?;
+                continue;
             }
             // What was left out, and nothing said in its place, is no reason to ask the model again.
             if step.goes_on || self.take_steering().await? {
@@ -226,14 +280,17 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn cut(&self, draft: &str) -> DraftAnswer {
+    fn step_limit(&self) -> String {
         let max = self.agent.spec.config.max_steps;
-        let note = format!(
+        format!(
             "[stopped: the limit of {max} steps was reached before the work was done; say `continue` to go on]"
-        );
+        )
+    }
+
+    fn cut(&self, draft: &str, note: &str) -> DraftAnswer {
         DraftAnswer {
             draft: if draft.is_empty() {
-                note
+                note.to_owned()
             } else {
                 format!("{draft}\n\n{note}")
             },
@@ -259,7 +316,7 @@ impl<'a> Turn<'a> {
     /// Says that what was shown does not stand when it is not what `text` begins with.
     pub(super) fn settle_shown(&mut self, text: &str) {
         if !goes_on_from(text, &self.progress.shown) {
-            let shown = std::mem::take(&mut self.progress.shown);
+            let shown = self.progress.take_shown();
             self.scope.correct(shown, text.to_owned());
         }
     }
@@ -274,7 +331,7 @@ impl<'a> Turn<'a> {
             }
         };
         self.settle_shown(&text);
-        self.progress.shown.clear();
+        self.progress.take_shown();
         self.outputs.push(text.clone());
         self.dispatch::<at::PostOutput>(text).await;
         match refusal {

@@ -9,7 +9,8 @@
 //! a library does not model (reasoning items, signatures, fields that a gateway adds) must come back unchanged, while a
 //! field of a wrong type must not end an answer, which derived types do.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use reqwest::Url;
@@ -19,9 +20,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::assemble::Decoder;
 use super::endpoint::Endpoint;
+use super::fit::{Target, fit};
 use super::http::{Http, HttpConfig};
 use super::images::{self, Images};
+use super::mend::{Mend, Mends};
 use super::{Error, Provider, Request, Response, StreamEvent, Wire, anthropic, models, openai};
+use crate::lock::lock;
 
 /// Connects to the API at `endpoint`, which speaks `wire`. Nothing is sent before the first request.
 ///
@@ -73,6 +77,8 @@ struct Client<F> {
     format: F,
     http: Http,
     images: Option<bool>,
+    /// Corrections by model that refusals of this server taught.
+    mends: Mutex<HashMap<String, Mends>>,
 }
 
 fn client<F: Format>(
@@ -87,6 +93,7 @@ fn client<F: Format>(
         http: Http::new(F::WIRE, endpoint, headers, http)?,
         format,
         images,
+        mends: Mutex::default(),
     }))
 }
 
@@ -109,7 +116,24 @@ impl<F: Format> Provider for Client<F> {
     }
 
     fn body(&self, request: &Request, images: &Images) -> Value {
-        self.format.body(request, images)
+        let mends = lock(&self.mends)
+            .get(&request.model)
+            .cloned()
+            .unwrap_or_default();
+        let target = Target {
+            provider: self.name(),
+            wire: F::WIRE,
+            mends: &mends,
+        };
+        let mut body = self.format.body(&fit(request, &target), images);
+        mends.apply(&mut body);
+        body
+    }
+
+    fn mend(&self, mend: &Mend, request: &Request) -> bool {
+        let mut mends = lock(&self.mends);
+        let mends = mends.entry(request.model.clone()).or_default();
+        mends.learn(mend, &request.messages)
     }
 
     fn send<'a>(

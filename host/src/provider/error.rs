@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::mend::Mend;
 use super::server_text::ServerText;
 
 /// Phase of a request in which the provider is waited for.
@@ -126,6 +127,63 @@ pub enum Error {
         /// HTTP status.
         status: u16,
         /// The server's own message.
+        said: ServerText,
+        /// Correction that the refusal asks for.
+        mend: Option<Mend>,
+    },
+
+    /// The request has more tokens than the model's window.
+    #[error(
+        "{provider} refused the request because it is longer than the model's window, the server said {said}: run /compact, \
+         or set agent.compact.threshold_tokens below the window"
+    )]
+    WindowExceeded {
+        /// Name of the provider.
+        provider: String,
+        /// The server's own message.
+        said: ServerText,
+    },
+
+    /// The budget of the key is spent (402, or 429 with a code that says so).
+    #[error(
+        "{provider} refuses further requests because credit or quota is used up (status {status}): add credit there, or \
+         choose another model with --model; the server said {said}"
+    )]
+    QuotaSpent {
+        /// Name of the provider.
+        provider: String,
+        /// HTTP status.
+        status: u16,
+        /// The server's own message.
+        said: ServerText,
+    },
+
+    /// The provider does not serve the place that the request comes from.
+    #[error(
+        "{provider} does not serve this country or region: choose another provider with --provider; the server said {said}"
+    )]
+    RegionRefused {
+        /// Name of the provider.
+        provider: String,
+        /// The server's own message.
+        said: ServerText,
+    },
+
+    /// A gateway in front of the server answered with a web page.
+    #[error(
+        "a gateway before {provider} answered with a web page (status {status}, titled {said}) and not with an answer of the \
+         API: check {url_env}, proxies and firewalls on the way to {url}"
+    )]
+    GatewayPage {
+        /// Name of the provider.
+        provider: String,
+        /// HTTP status.
+        status: u16,
+        /// Base URL without credentials.
+        url: String,
+        /// Setting of the base URL.
+        url_env: String,
+        /// Title of the page.
         said: ServerText,
     },
 
@@ -312,6 +370,14 @@ impl Error {
     pub(crate) fn excerpt_mut(&mut self) -> Option<&mut ServerText> {
         match self {
             Self::BadStream { excerpt, .. } => Some(excerpt),
+            _ => None,
+        }
+    }
+
+    /// The correction with which the request is worth sending again.
+    pub(crate) fn mend(&self) -> Option<&Mend> {
+        match self {
+            Self::BadRequest { mend, .. } => mend.as_ref(),
             _ => None,
         }
     }

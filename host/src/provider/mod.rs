@@ -9,9 +9,11 @@ mod assemble;
 mod client;
 pub mod endpoint;
 pub mod error;
+mod fit;
 mod http;
 pub mod images;
 mod lenient;
+pub mod mend;
 mod models;
 pub mod openai;
 #[doc(hidden)]
@@ -36,6 +38,7 @@ pub use error::Error;
 pub use http::HttpConfig;
 pub(crate) use http::install_tls;
 pub use images::Images;
+pub use mend::Mend;
 pub use select::{ProviderConfig, Selected, select};
 pub use wire::Wire;
 
@@ -102,6 +105,17 @@ pub enum StreamEvent {
     },
 }
 
+impl StreamEvent {
+    /// The request was refused for this reason, and goes out again at once in a corrected form.
+    pub(crate) fn mended(reason: String) -> Self {
+        Self::Retry {
+            attempt: 2,
+            delay_ms: 0,
+            reason,
+        }
+    }
+}
+
 /// A whole answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
@@ -143,6 +157,12 @@ pub trait Provider: Send + Sync {
 
     /// The body to send for `request`, in the wire format, with the `images` that its messages refer to.
     fn body(&self, request: &Request, images: &Images) -> Value;
+
+    /// Takes up a correction that a refusal of `request` asks for: bodies for its model are corrected from now on. Returns
+    /// whether that changes anything, so that the request is worth sending again.
+    fn mend(&self, _mend: &Mend, _request: &Request) -> bool {
+        false
+    }
 
     /// Sends a body and streams the answer: `on` is called for every event as it comes, in this task. Retries what can
     /// be retried; after [`StreamEvent::Retry`] the answer begins anew, and what was streamed of it before is void. A set `cancel` ends it with [`Error::Cancelled`].

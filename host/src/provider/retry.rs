@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::assemble::Fault;
 use super::endpoint::Endpoint;
 use super::error::Error;
+use super::mend::Mend;
 
 /// A failed attempt.
 #[derive(Debug)]
@@ -64,10 +65,37 @@ pub(crate) fn status_failure(
     let said = endpoint.said(&message);
     let provider = endpoint.provider.clone();
     let retry_after = retry_after(headers, crate::clock::now_ms());
+    let mend = Mend::of_refusal(status, &message, &code);
+    let is_mendable = mend.is_some();
     let error = match status {
         _ if matches!(&*code, "content_filter" | "content_policy_violation") => {
             Error::Refused { provider, said }
         }
+        _ if is_too_long(status, &message, &code) => Error::WindowExceeded { provider, said },
+        _ if is_mendable => Error::BadRequest {
+            provider,
+            status,
+            said,
+            mend,
+        },
+        400 | 403 if is_about_region(&message, &code) => Error::RegionRefused { provider, said },
+        401 | 403 if is_page(body) => Error::GatewayPage {
+            provider,
+            status,
+            url: endpoint.shown_url(),
+            url_env: endpoint.url_env.clone(),
+            said,
+        },
+        402 => Error::QuotaSpent {
+            provider,
+            status,
+            said,
+        },
+        429 if code == "insufficient_quota" => Error::QuotaSpent {
+            provider,
+            status,
+            said,
+        },
         300..=399 => {
             // Not followed: a redirect could carry the key to another host.
             let target = headers.get("location").and_then(|to| to.to_str().ok());
@@ -122,14 +150,95 @@ pub(crate) fn status_failure(
             provider,
             status,
             said,
+            mend: None,
         },
     };
+    let error = Box::new(error);
     Failure {
-        error: Box::new(error),
-        // A spent budget looks like a rate limit, but waiting does not refill it.
-        is_retryable: may_pass(status) && code != "insufficient_quota",
+        // A spent budget looks like a rate limit, but waiting does not refill it. The same request is refused again.
+        is_retryable: may_pass(status)
+            && !matches!(
+                *error,
+                Error::QuotaSpent { .. } | Error::WindowExceeded { .. } | Error::BadRequest { .. }
+            ),
+        error,
         retry_after,
     }
+}
+
+/// Whether a refusal means that the request is longer than the model's window. Every server has words of its own.
+fn is_too_long(status: u16, message: &str, code: &str) -> bool {
+    if matches!(
+        code,
+        "context_length_exceeded" | "exceed_context_size_error" | "request_too_large"
+    ) {
+        return true;
+    }
+    let said = message.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    status == 413
+        || matches!(status, 400 | 422 | 429 | 500)
+            && has(&[
+                "maximum context length",
+                "context length exceeded",
+                "context_length_exceeded",
+                "exceeds the context",
+                "exceed the context",
+                "exceeds the available context",
+                "exceed context limit",
+                "exceeds context",
+                "context window",
+                "context size",
+                "prompt is too long",
+                "prompt too long",
+                "input is too long",
+                "input token count",
+                "input tokens exceed",
+                "too many input tokens",
+                "maximum prompt length",
+                "reduce the length of the messages",
+                "request too large for",
+            ])
+}
+
+/// Whether a refusal is about the place that the request comes from.
+fn is_about_region(message: &str, code: &str) -> bool {
+    let said = message.to_lowercase();
+    code == "unsupported_country_region_territory"
+        || said.contains("country, region")
+        || said.contains("location is not supported")
+        || said.contains("not available in your")
+}
+
+/// Whether a body is a web page.
+fn is_page(body: &str) -> bool {
+    body.trim_start().starts_with('<')
+}
+
+/// The title of a web page, or its first words without tags.
+fn title_of(page: &str) -> String {
+    let between = |start: &str, end: &str| {
+        let lower = page.to_ascii_lowercase();
+        let from = lower.find(start)? + start.len();
+        let length = lower.get(from..)?.find(end)?;
+        page.get(from..from + length)
+    };
+    if let Some(title) = between("<title>", "</title>").filter(|title| !title.trim().is_empty()) {
+        return title.trim().to_owned();
+    }
+    let (mut words, mut in_tag) = (String::new(), false);
+    for c in page.chars() {
+        match c {
+            '<' => in_tag = true,
+            '>' => {
+                in_tag = false;
+                words.push(' ');
+            }
+            c if !in_tag => words.push(c),
+            _ => {}
+        }
+    }
+    words.trim().to_owned()
 }
 
 /// Whether a status may be another one the next time: timeouts, conflicts over a lock, too early (RFC 8470), rate limits, and
@@ -194,7 +303,12 @@ fn is_version(segment: &str) -> bool {
 /// The message and the code of an error body, in any of the shapes that servers use.
 fn read_error(body: &str) -> (String, String) {
     let Ok(value) = serde_json::from_str::<Value>(body) else {
-        return (body.to_owned(), String::new());
+        let said = if is_page(body) {
+            title_of(body)
+        } else {
+            body.to_owned()
+        };
+        return (said, String::new());
     };
     let value = match &value {
         Value::Array(items) => items.first().unwrap_or(&value),
@@ -250,7 +364,42 @@ mod tests {
             (401, Some("k"), "x", "RefusedKey", false),
             (403, Some("k"), "x", "RefusedKey", false),
             (403, None, "x", "BadRequest", false),
-            (402, Some("k"), "x", "BadRequest", false),
+            (402, Some("k"), "x", "QuotaSpent", false),
+            (
+                403,
+                Some("k"),
+                "<html><title>Blocked</title>",
+                "GatewayPage",
+                false,
+            ),
+            (
+                400,
+                None,
+                "Your messages exceed the context window",
+                "WindowExceeded",
+                false,
+            ),
+            (
+                400,
+                None,
+                r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#,
+                "WindowExceeded",
+                false,
+            ),
+            (
+                500,
+                None,
+                "Jinja Exception: roles must alternate",
+                "BadRequest",
+                false,
+            ),
+            (
+                403,
+                Some("k"),
+                "Country, region, or territory not supported",
+                "RegionRefused",
+                false,
+            ),
             (404, None, "x", "NoSuchApi", false),
             (405, None, "x", "NoSuchApi", false),
             (404, None, unknown, "UnknownModel", false),
@@ -260,9 +409,9 @@ mod tests {
             (425, None, "x", "ServerFailed", true),
             (520, None, "x", "ServerFailed", true),
             (524, None, "x", "ServerFailed", true),
-            (413, None, "x", "BadRequest", false),
+            (413, None, "x", "WindowExceeded", false),
             (429, None, "x", "Overloaded", true),
-            (429, None, quota, "Overloaded", false),
+            (429, None, quota, "QuotaSpent", false),
             (500, None, "x", "ServerFailed", true),
             (501, None, "x", "ServerFailed", false),
             (502, None, "x", "ServerFailed", true),
@@ -301,7 +450,12 @@ mod tests {
     fn error_bodies_are_read_in_every_shape() {
         let typed = r#"{"type":"error","error":{"type":"t","message":"m"}}"#;
         for (body, message, code) in [
-            ("<html>oops</html>", "<html>oops</html>", ""),
+            ("<html>oops</html>", "oops", ""),
+            (
+                "<html><head><TITLE>Just a moment</TITLE><style>b{}</style>",
+                "Just a moment",
+                "",
+            ),
             (r#"{"error":{"message":"m","code":"c"}}"#, "m", "c"),
             (typed, "m", "t"),
             (r#"{"error":"m"}"#, "m", ""),

@@ -54,6 +54,8 @@ pub(super) struct Compaction {
     bound: Bound,
     /// Tokens below which it is not tried again, after it was refused or was of no use.
     not_below: u64,
+    /// Tokens of the smallest request that a server refused as longer than the model's window.
+    refused: Option<u64>,
 }
 
 impl Compaction {
@@ -67,6 +69,27 @@ impl Compaction {
 
     pub(super) fn tokens_of(&self, model: &str, messages: &[Message]) -> u64 {
         self.gauge.tokens(self.counter.of_messages(model, messages))
+    }
+
+    /// A server refused a request as longer than the model's window: from now on requests stay below it.
+    pub(super) fn refuse(&mut self, request: &Request) {
+        let tokens = self.gauge.tokens(self.counter.of_request(request));
+        self.refused = self.refused.min(Some(tokens)).or(Some(tokens));
+        self.try_again();
+    }
+
+    /// The settings, with bounds below what a server refused. Counts are estimates, so a quarter stays free.
+    fn bounded(&self, config: &CompactConfig) -> CompactConfig {
+        let mut config = config.clone();
+        if let Some(refused) = self.refused {
+            let most = refused / 4 * 3;
+            config.threshold_tokens = config.threshold_tokens.min(most);
+            config.keep_tokens = config.keep_tokens.min(most / 4);
+            config.max_summary_tokens = config.max_summary_tokens.min(most / 4);
+            let hard = config.hard_limit_tokens.unwrap_or(u64::MAX);
+            config.hard_limit_tokens = Some(hard.min(most));
+        }
+        config
     }
 
     /// The conversation is another one now: what was of no use before may be.
@@ -85,7 +108,8 @@ impl Turn<'_> {
     /// The conversation for the next request, shortened first when it is too long.
     pub(super) async fn compacted(&mut self) -> Result<Vec<Message>, Stop> {
         let messages = self.agent.spec.session.messages();
-        let config = self.agent.spec.config.compact.clone();
+        let config = &self.agent.spec.config.compact;
+        let config = self.agent.compaction.bounded(config);
         if !config.enabled {
             return Ok(messages);
         }
@@ -239,6 +263,7 @@ impl Turn<'_> {
     /// Cuts tool results of a request that is larger than the hard limit allows.
     pub(super) fn fit(&self, request: &mut Request) {
         let config = &self.agent.spec.config.compact;
+        let config = &self.agent.compaction.bounded(config);
         let Some(limit) = config.hard_limit_tokens else {
             return;
         };
@@ -262,7 +287,7 @@ impl Turn<'_> {
         };
         self.agent.notice(
             Level::Warn,
-            format!("the request is over agent.compact.hard_limit_tokens = {limit}: {n_cut} tool results are sent cut{rest}"),
+            format!("the request is over the limit of {limit} tokens (agent.compact.hard_limit_tokens, or the model's window): {n_cut} tool results are sent cut{rest}"),
         );
     }
 }

@@ -76,7 +76,9 @@ impl TurnScope {
         let response = answer.map_err(|no| match no {
             NoAnswer::Blocked(_) => HandleError::Denied(no.to_string()),
             NoAnswer::Cancelled => interrupted(),
-            NoAnswer::Provider(_) => HandleError::Failed(no.to_string()),
+            NoAnswer::Provider(_) | NoAnswer::TooLong(_) | NoAnswer::Mended(_) => {
+                HandleError::Failed(no.to_string())
+            }
             NoAnswer::Session(error) => to_handle(error),
         })?;
         if response.finish == Finish::Refused {

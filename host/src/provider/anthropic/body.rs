@@ -13,9 +13,13 @@ use crate::provider::{Images, Request, SystemBlock};
 /// The API needs a number; this one is allowed by every model it serves.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
 
-/// Cache borders that the API takes in one request: one is at the end of the tools, one at the end of the conversation,
-/// and the rest are for the system prompt.
+/// Cache borders that the API takes in one request: one is at the end of the tools, one or two in the conversation, and the
+/// rest are for the system prompt.
 const MAX_BORDERS: usize = 4;
+
+/// Blocks before a border in which the API looks for the end of an earlier cached prefix (20, the border's own block among
+/// them, by its documentation of prompt caching).
+const LOOKBACK: usize = 19;
 
 /// Start of the signature of reasoning that the provider keeps secret; what follows is its encrypted text.
 pub(super) const REDACTED: &str = "redacted_thinking:";
@@ -42,7 +46,10 @@ pub(super) fn write(request: &Request, images: &Images) -> Value {
     if let Some(last) = tools.last_mut() {
         set_border(last);
     }
-    let system = system(&request.system, MAX_BORDERS - 1 - usize::from(has_tools));
+    let mut messages = messages(&request.messages, images);
+    let borders = borders(&messages);
+    let n_borders = usize::from(has_tools) + borders.len();
+    let system = system(&request.system, MAX_BORDERS - n_borders);
     // A question without tools comes once: writing it to the cache costs more than it could save.
     let is_cached = has_tools
         || system
@@ -54,9 +61,10 @@ pub(super) fn write(request: &Request, images: &Images) -> Value {
     if has_tools {
         body.insert("tools".to_owned(), Value::Array(tools));
     }
-    let mut messages = messages(&request.messages, images);
     if is_cached {
-        mark_last(&mut messages);
+        for (message, block) in borders {
+            set_border(&mut messages[message].1[block]);
+        }
     }
     let messages = messages
         .into_iter()
@@ -201,18 +209,30 @@ fn safe_id(id: &str) -> String {
         .collect()
 }
 
-/// Puts a cache border at the end of the conversation, so that the next step reads what this one sent from the cache.
-fn mark_last(messages: &mut [(&'static str, Vec<Value>)]) {
-    let last = messages
-        .last_mut()
-        .and_then(|(_, blocks)| blocks.last_mut());
-    if let Some(block) = last
-        && ["text", "image", "tool_result"]
+/// Places of the cache borders in the conversation, as message and block: at its end, so that the next step reads from the
+/// cache what this one sends, and within reach of the end of the step before, when a step with many calls adds more blocks than
+/// the API looks back.
+fn borders(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize, usize)> {
+    let places: Vec<(usize, usize)> = messages
+        .iter()
+        .enumerate()
+        .flat_map(|(at, (_, blocks))| (0..blocks.len()).map(move |block| (at, block)))
+        .collect();
+    let may_end = |place: &&(usize, usize)| {
+        let block = &messages[place.0].1[place.1];
+        ["text", "image", "tool_use", "tool_result"]
             .iter()
             .any(|kind| block["type"] == *kind)
-    {
-        set_border(block);
-    }
+    };
+    // The message of the model that the last results answer began behind the end of the step before.
+    let before = messages.iter().rposition(|(role, _)| *role == "assistant");
+    let n_before = before.map_or(0, |at| places.iter().filter(|place| place.0 < at).count());
+    let reach = n_before + LOOKBACK;
+    let between = (n_before > 0 && places.len() > reach)
+        .then(|| places[n_before..reach].iter().rev().find(may_end))
+        .flatten();
+    let last = places.last().filter(may_end);
+    between.into_iter().chain(last).copied().collect()
 }
 
 #[cfg(test)]
@@ -338,6 +358,39 @@ mod tests {
         };
         assert_eq!(borders(0), [0, 2, 3, 4, 4]);
         assert_eq!(borders(2), [2, 3, 4, 4, 4]);
+    }
+
+    #[test]
+    fn a_step_with_many_calls_has_a_border_within_reach_of_the_step_before() {
+        let ids: Vec<String> = (0..15).map(|n| format!("c{n}")).collect();
+        let calls = ids.iter().map(|id| call(id, json!({}))).collect();
+        let mut messages = vec![
+            Message::text(Role::User, "hi"),
+            Message::new(Role::Assistant, calls),
+        ];
+        messages.extend(
+            ids.iter()
+                .map(|id| Message::result(result(id, "seen", false))),
+        );
+        let mut request = request(messages);
+        request.tools = vec![look()];
+        request.system = ["a", "b", "c"]
+            .map(|text| SystemBlock::new(text, true))
+            .into();
+        let body = write(&request, &Images::default());
+        assert_eq!(
+            body.to_string().matches("cache_control").count(),
+            MAX_BORDERS
+        );
+        let blocks = body["messages"].as_array().unwrap().iter();
+        let blocks = blocks.flat_map(|message| message["content"].as_array().unwrap());
+        let marked: Vec<usize> = blocks
+            .enumerate()
+            .filter(|(_, block)| block.get("cache_control").is_some())
+            .map(|(at, _)| at)
+            .collect();
+        // The step before ended with block 0.
+        assert_eq!(marked, [LOOKBACK, 30]);
     }
 
     #[test]

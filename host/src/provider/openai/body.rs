@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use crate::message::{Blob, Content, Message, Part, Role, ToolResult};
+use crate::message::{Blob, Content, Message, Part, Role, ToolCall, ToolResult};
 use crate::provider::assemble::sendable_arguments;
 use crate::provider::images::base64;
 use crate::provider::{Images, Request};
@@ -135,27 +135,53 @@ fn user(message: &Message, images: &Images) -> Option<Value> {
     Some(json!({"role": "user", "content": parts}))
 }
 
-/// Reasoning is left out: the servers that write it refuse to take it back.
+/// A message with calls goes back with its reasoning and with all that the server put beside it: DeepSeek and Kimi in thinking
+/// mode, Gemini and OpenRouter refuse the results of calls otherwise. Other messages go back as text, because some servers refuse
+/// reasoning where it is not needed.
 fn assistant(message: &Message) -> Option<Value> {
     let text = message.joined_text();
-    let calls: Vec<Value> = message
-        .tool_calls()
-        .map(|call| {
-            json!({"id": call.id, "type": "function", "function": {
-                "name": call.name,
-                "arguments": sendable_arguments(&call.arguments).to_string(),
-            }})
-        })
-        .collect();
+    let calls: Vec<Value> = message.tool_calls().map(call).collect();
     if calls.is_empty() {
         return (!text.is_empty()).then(|| json!({"role": "assistant", "content": text}));
     }
-    let content = if text.is_empty() {
-        Value::Null
-    } else {
-        Value::String(text)
-    };
-    Some(json!({"role": "assistant", "content": content, "tool_calls": calls}))
+    let mut fields = Map::new();
+    fields.insert("role".to_owned(), json!("assistant"));
+    // Absent and neither null nor empty: there are servers that refuse the one, and servers that refuse the other.
+    if !text.is_empty() {
+        fields.insert("content".to_owned(), json!(text));
+    }
+    for part in &message.content {
+        if let Content::Thinking {
+            text,
+            extra: Some(Value::String(field)),
+            ..
+        } = part
+            && let Value::String(written) = fields.entry(field).or_insert_with(|| json!(""))
+        {
+            written.push_str(text);
+        }
+    }
+    put_extra(&mut fields, message.extra.as_ref());
+    fields.insert("tool_calls".to_owned(), Value::Array(calls));
+    Some(Value::Object(fields))
+}
+
+fn call(call: &ToolCall) -> Value {
+    let arguments = sendable_arguments(&call.arguments).to_string();
+    let mut fields = Map::new();
+    fields.insert("id".to_owned(), json!(call.id));
+    fields.insert("type".to_owned(), json!("function"));
+    let function = json!({"name": call.name, "arguments": arguments});
+    fields.insert("function".to_owned(), function);
+    put_extra(&mut fields, call.extra.as_ref());
+    Value::Object(fields)
+}
+
+/// Adds opaque fields; none of them replaces a field of ours.
+fn put_extra(fields: &mut Map<String, Value>, extra: Option<&Value>) {
+    for (name, value) in extra.and_then(Value::as_object).into_iter().flatten() {
+        fields.entry(name).or_insert_with(|| value.clone());
+    }
 }
 
 /// The text of a result. The format has no flag for failure, so the text must say it.
@@ -218,6 +244,34 @@ mod tests {
     }
 
     #[test]
+    fn a_message_with_calls_goes_back_with_what_the_server_put_beside_it() {
+        let thought = |text: &str| Content::Thinking {
+            text: text.to_owned(),
+            signature: None,
+            extra: Some(json!("reasoning_content")),
+        };
+        let mut made = ToolCall::new("a", "look", json!({}));
+        made.extra =
+            Some(json!({"extra_content": {"google": {"thought_signature": "s"}}, "id": "other"}));
+        let content = vec![
+            thought("I should"),
+            thought(" look"),
+            Content::ToolCall(made),
+        ];
+        let mut message = Message::new(Role::Assistant, content);
+        message.extra = Some(json!({"reasoning_details": [1], "role": "other"}));
+        let expected = json!({
+            "role": "assistant", "reasoning_content": "I should look", "reasoning_details": [1],
+            "tool_calls": [{"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"},
+                "extra_content": {"google": {"thought_signature": "s"}}}],
+        });
+        assert_eq!(assistant(&message), Some(expected));
+        message.content = vec![thought("hm"), Content::text("done")];
+        let expected = json!({"role": "assistant", "content": "done"});
+        assert_eq!(assistant(&message), Some(expected));
+    }
+
+    #[test]
     fn a_request_is_written_whole() {
         let thinking = Content::thinking("hm");
         let calls = [call("a", json!({"at": 1})), call("b", json!("{bad"))];
@@ -256,7 +310,7 @@ mod tests {
             "messages": [
                 {"role": "system", "content": "stable\n\nvolatile"},
                 {"role": "user", "content": "hi"},
-                {"role": "assistant", "content": null, "tool_calls": [
+                {"role": "assistant", "tool_calls": [
                     {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{\"at\":1}"}},
                     {"id": "b", "type": "function", "function": {
                         "name": "look", "arguments": "{\"invalid_arguments\":\"{bad\"}"}},

@@ -1,0 +1,500 @@
+//! Corrections of requests that a server refused.
+//!
+//! Servers that speak one wire refuse different things in it: an optional field, reasoning that another server signed, two
+//! messages of one role in a row. A refusal that names one of them is answered once, with a corrected request, and the
+//! correction is kept for the model, so that its next request is right at once.
+//!
+//! Owns which corrections there are, how a refusal is recognized and what a correction does to a body. What it does to the
+//! conversation is in `fit`. It must not send anything. Start from [`Mend::of_refusal`] and [`Mends`].
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::message::{Content, Message};
+
+/// Longest part of a refusal that is looked at, in bytes. Servers repeat parts of the request in long ones.
+const MAX_REFUSAL_BYTES: usize = 4_000;
+
+/// Most messages whose reasoning is known to be refused; beyond them it is left out of all.
+const MAX_DROPPED: usize = 10_000;
+
+/// Optional fields of bodies, which a server may refuse without the request losing its meaning.
+const OPTIONAL: [&str; 14] = [
+    "stream_options",
+    "parallel_tool_calls",
+    "temperature",
+    "top_p",
+    "cache_control",
+    "prompt_cache_key",
+    "reasoning_effort",
+    "reasoning",
+    "thinking",
+    "thinkingConfig",
+    "tool_choice",
+    "toolConfig",
+    "include",
+    "store",
+];
+
+/// Names of the token limit in chat completions: newer models of OpenAI refuse the first, most other servers the second.
+const TOKEN_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+
+/// Signature that Gemini takes for a call that it did not make itself.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// Words with which servers refuse a field.
+const REFUSES: [&str; 15] = [
+    "unknown",
+    "unsupported",
+    "unrecognized",
+    "unexpected",
+    "extra",
+    "not supported",
+    "not permitted",
+    "not allowed",
+    "not accept",
+    "does not support",
+    "doesn't support",
+    "cannot find field",
+    "forbidden",
+    "deprecated",
+    "invalid parameter",
+];
+
+/// One correction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mend {
+    /// Leaves the reasoning, signatures and opaque data of earlier messages out.
+    DropReasoning,
+    /// Puts a blank where the server misses reasoning that this conversation does not have.
+    FillReasoning,
+    /// Puts the stand-in of Gemini's documentation where it misses the signature of a call that another model made.
+    FillSignature,
+    /// Puts an answer of the model between results and a message of the user, so that roles alternate.
+    AlternateRoles,
+    /// Makes ids of calls nine letters and digits, as Mistral wants them.
+    ShortIds,
+    /// Leaves an optional field of the body out.
+    DropField(&'static str),
+    /// Calls the token limit by its other name.
+    RenameTokenLimit,
+    /// Lowers the token limit to the longest answer that the server allows.
+    MaxTokens(u32),
+}
+
+impl Mend {
+    /// The correction that answers a refusal; `None` when there is none.
+    #[must_use]
+    pub fn of_refusal(status: u16, message: &str, code: &str) -> Option<Self> {
+        // Templates of local servers refuse with a 500.
+        if !matches!(status, 400 | 404 | 422 | 500) {
+            return None;
+        }
+        let end = message.floor_char_boundary(message.len().min(MAX_REFUSAL_BYTES));
+        let said = format!("{} {code}", &message[..end]).to_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        if has(&["alternate", "unexpected role", "after role", "roles must"]) {
+            return Some(Self::AlternateRoles);
+        }
+        if status == 500 {
+            return None;
+        }
+        let is_of_reasoning = has(&[
+            "reasoning_content",
+            "reasoning_details",
+            "thinking block",
+            "`thinking`",
+            "thought_signature",
+            "thought signature",
+            "thoughtsignature",
+            "signature",
+            "encrypted content",
+            "encrypted_content",
+            "redacted_thinking",
+            "reasoning item",
+            "of type 'reasoning'",
+            "extra_content",
+            "property 'reasoning'",
+        ]);
+        if is_of_reasoning {
+            let is_missing = has(&["missing", "must be passed", "must be provided", "required"]);
+            let is_signature = has(&["thought_signature", "thought signature", "thoughtsignature"]);
+            return Some(match (is_missing, is_signature) {
+                (true, true) => Self::FillSignature,
+                (true, false) => Self::FillReasoning,
+                (false, _) => Self::DropReasoning,
+            });
+        }
+        if has(&[
+            "tool call id",
+            "tool_call_id",
+            "tool_call.id",
+            "tool_calls",
+            "call_id",
+        ]) && has(&[
+            "length of 9",
+            "too long",
+            "maximum length",
+            "above_max_length",
+        ]) {
+            return Some(Self::ShortIds);
+        }
+        if has(&TOKEN_LIMITS) || has(&["maxoutputtokens", "completion tokens", "output tokens"]) {
+            if has(&["instead", "unsupported parameter", "extra", "unrecognized"]) {
+                return Some(Self::RenameTokenLimit);
+            }
+            let is_too_large = has(&["at most", "maximum", "too large", "less than or equal"]);
+            return numbers(&said)
+                .filter(|number| is_too_large && *number >= 16)
+                .min()
+                .map(Self::MaxTokens);
+        }
+        let field = OPTIONAL.into_iter().find(|field| names(&said, field));
+        field.filter(|_| has(&REFUSES)).map(Self::DropField)
+    }
+}
+
+/// Whether a text names a field, and not merely a word that contains its name.
+fn names(said: &str, field: &str) -> bool {
+    let field = field.to_lowercase();
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    said.match_indices(&*field).any(|(at, _)| {
+        let before = said[..at].chars().next_back();
+        let after = said[at + field.len()..].chars().next();
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
+}
+
+/// Whole numbers in a text, with or without separators of thousands.
+fn numbers(said: &str) -> impl Iterator<Item = u32> {
+    said.split(|c: char| !c.is_ascii_digit() && c != ',')
+        .map(|digits| digits.trim_matches(',').replace(',', ""))
+        .filter_map(|digits| digits.parse().ok())
+}
+
+/// Corrections that are known for a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mends {
+    /// Ids of messages whose reasoning was refused.
+    dropped: BTreeSet<String>,
+    /// Whether reasoning is refused of whatever message.
+    drops_all: bool,
+    fills_reasoning: bool,
+    fills_signature: bool,
+    pub(super) alternates_roles: bool,
+    pub(super) has_short_ids: bool,
+    without: BTreeSet<&'static str>,
+    renames_token_limit: bool,
+    max_tokens: Option<u32>,
+}
+
+impl Mends {
+    /// Takes up a correction for a request with these messages. Returns whether it changes anything: a refusal of what was
+    /// corrected already is not answered again.
+    pub(super) fn learn(&mut self, mend: &Mend, messages: &[Message]) -> bool {
+        match mend {
+            Mend::DropReasoning => self.drop_reasoning(messages),
+            Mend::FillReasoning => !std::mem::replace(&mut self.fills_reasoning, true),
+            Mend::FillSignature => !std::mem::replace(&mut self.fills_signature, true),
+            Mend::AlternateRoles => !std::mem::replace(&mut self.alternates_roles, true),
+            Mend::ShortIds => !std::mem::replace(&mut self.has_short_ids, true),
+            Mend::DropField(field) => self.without.insert(field),
+            Mend::RenameTokenLimit => !std::mem::replace(&mut self.renames_token_limit, true),
+            Mend::MaxTokens(most) => {
+                let is_lower = self.max_tokens.is_none_or(|old| *most < old);
+                self.max_tokens = self.max_tokens.min(Some(*most)).or(Some(*most));
+                is_lower
+            }
+        }
+    }
+
+    /// Reasoning that is refused once may have come from elsewhere or have run out; refused again, after all that was known
+    /// is gone, the server takes none.
+    fn drop_reasoning(&mut self, messages: &[Message]) -> bool {
+        if self.drops_all {
+            return false;
+        }
+        let with_reasoning = messages.iter().filter(|message| has_reasoning(message));
+        let ids: Vec<String> = with_reasoning.map(|message| message.id.clone()).collect();
+        let is_known = !self.dropped.is_empty();
+        let n_before = self.dropped.len();
+        self.dropped.extend(ids);
+        let is_more = self.dropped.len() > n_before;
+        self.drops_all = is_more && is_known || self.dropped.len() > MAX_DROPPED;
+        is_more
+    }
+
+    /// Whether the reasoning and the opaque data of a message are left out.
+    pub(super) fn drops_reasoning_of(&self, message: &Message) -> bool {
+        self.drops_all || self.dropped.contains(&message.id)
+    }
+
+    /// Corrects a body that is ready to be sent.
+    pub(super) fn apply(&self, body: &mut Value) {
+        let Value::Object(fields) = body else {
+            return;
+        };
+        for field in &self.without {
+            fields.shift_remove(*field);
+            if let Some(Value::Object(config)) = fields.get_mut("generationConfig") {
+                config.shift_remove(*field);
+            }
+        }
+        if self.without.contains("cache_control") {
+            fields.values_mut().for_each(drop_borders);
+        }
+        if self.renames_token_limit {
+            let [old, new] = TOKEN_LIMITS;
+            let (from, to) = match fields.contains_key(old) {
+                true => (old, new),
+                false => (new, old),
+            };
+            if let Some(limit) = fields.shift_remove(from) {
+                fields.insert(to.to_owned(), limit);
+            }
+        }
+        if self.fills_reasoning {
+            fill_reasoning(fields);
+        }
+        if self.fills_signature {
+            fill_signatures(fields);
+        }
+        let Some(most) = self.max_tokens else {
+            return;
+        };
+        let lower = |limit: &mut Value| {
+            if limit.as_u64().is_some_and(|limit| limit > u64::from(most)) {
+                *limit = json!(most);
+            }
+        };
+        for name in TOKEN_LIMITS.into_iter().chain(["max_output_tokens"]) {
+            fields.get_mut(name).map(lower);
+        }
+        if let Some(config) = fields.get_mut("generationConfig") {
+            config.get_mut("maxOutputTokens").map(lower);
+        }
+    }
+}
+
+/// Gives each message with calls reasoning, in chat completions. DeepSeek and Kimi want some with every call in thinking
+/// mode, and take a blank for those that another model made.
+fn fill_reasoning(fields: &mut Map<String, Value>) {
+    for message in list_in(fields, "messages") {
+        if let Value::Object(message) = message
+            && message.contains_key("tool_calls")
+        {
+            message
+                .entry("reasoning_content")
+                .or_insert_with(|| json!(" "));
+        }
+    }
+}
+
+/// Gives each call a signature, in chat completions and in Gemini's own wire.
+fn fill_signatures(fields: &mut Map<String, Value>) {
+    for message in list_in(fields, "messages") {
+        for call in message["tool_calls"].as_array_mut().into_iter().flatten() {
+            if call.get("extra_content").is_none() {
+                call["extra_content"] = json!({"google": {"thought_signature": NO_SIGNATURE}});
+            }
+        }
+    }
+    for content in list_in(fields, "contents") {
+        for part in content["parts"].as_array_mut().into_iter().flatten() {
+            if part.get("functionCall").is_some() && part.get("thoughtSignature").is_none() {
+                part["thoughtSignature"] = json!(NO_SIGNATURE);
+            }
+        }
+    }
+}
+
+/// Objects of a list in a field. Hooks may put anything there.
+fn list_in<'a>(
+    fields: &'a mut Map<String, Value>,
+    name: &str,
+) -> impl Iterator<Item = &'a mut Value> {
+    let list = fields.get_mut(name).and_then(Value::as_array_mut);
+    list.into_iter().flatten().filter(|item| item.is_object())
+}
+
+/// Takes cache borders out of a list of blocks and of messages.
+fn drop_borders(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(drop_borders),
+        Value::Object(fields) => {
+            fields.shift_remove("cache_control");
+            fields.get_mut("content").map(drop_borders);
+        }
+        _ => {}
+    }
+}
+
+/// Whether a message holds anything that only its writer understands.
+pub(super) fn has_reasoning(message: &Message) -> bool {
+    message.extra.is_some()
+        || message.content.iter().any(|part| match part {
+            Content::Thinking { .. } => true,
+            Content::ToolCall(call) => call.extra.is_some(),
+            _ => false,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Role;
+
+    #[test]
+    fn refusals_are_recognized_in_the_words_of_many_servers() {
+        let table: &[(u16, &str, Option<Mend>)] = &[
+            (
+                400,
+                "messages.1.content.0: Invalid `signature` in `thinking` block",
+                Some(Mend::DropReasoning),
+            ),
+            (
+                400,
+                "Missing `reasoning_content` field in the assistant message at message index 1",
+                Some(Mend::FillReasoning),
+            ),
+            (
+                400,
+                "The reasoning_content is an unsupported field in the input",
+                Some(Mend::DropReasoning),
+            ),
+            (
+                400,
+                "a thought_signature is missing in a functionCall part",
+                Some(Mend::FillSignature),
+            ),
+            (
+                400,
+                "The encrypted content for item rs_1 could not be verified",
+                Some(Mend::DropReasoning),
+            ),
+            (
+                500,
+                "Jinja Exception: conversation roles must alternate user/assistant",
+                Some(Mend::AlternateRoles),
+            ),
+            (
+                400,
+                "Unexpected role 'user' after role 'tool'",
+                Some(Mend::AlternateRoles),
+            ),
+            (
+                400,
+                "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
+                Some(Mend::ShortIds),
+            ),
+            (
+                400,
+                "Invalid 'messages[1].tool_calls[0].id': string too long",
+                Some(Mend::ShortIds),
+            ),
+            (
+                422,
+                r#"{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"]}]}"#,
+                Some(Mend::DropField("stream_options")),
+            ),
+            (
+                400,
+                "Unsupported parameter: 'parallel_tool_calls' is not supported with this model.",
+                Some(Mend::DropField("parallel_tool_calls")),
+            ),
+            (
+                400,
+                "`temperature` is deprecated for this model.",
+                Some(Mend::DropField("temperature")),
+            ),
+            (
+                400,
+                "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+                Some(Mend::RenameTokenLimit),
+            ),
+            (
+                400,
+                "max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens",
+                Some(Mend::MaxTokens(8192)),
+            ),
+            (
+                400,
+                "max_tokens is too large: 32768. This model supports at most 16,384 completion tokens",
+                Some(Mend::MaxTokens(16_384)),
+            ),
+            (400, "the thermostore is unknown", None),
+            (400, "something else", None),
+            (500, "internal error about a signature", None),
+            (401, "unknown stream_options", None),
+        ];
+        for (status, said, expected) in table {
+            assert_eq!(Mend::of_refusal(*status, said, ""), *expected, "{said}");
+        }
+    }
+
+    #[test]
+    fn a_correction_that_is_in_force_is_not_made_again() {
+        let thought = |text: &str| {
+            let message = Message::new(Role::Assistant, vec![Content::thinking(text)]);
+            Message {
+                id: text.to_owned(),
+                ..message
+            }
+        };
+        let mut mends = Mends::default();
+        let (a, b, c) = (thought("a"), thought("b"), thought("c"));
+        assert!(mends.learn(&Mend::DropReasoning, std::slice::from_ref(&a)));
+        assert!(mends.drops_reasoning_of(&a) && !mends.drops_reasoning_of(&b));
+        assert!(!mends.learn(&Mend::DropReasoning, std::slice::from_ref(&a)));
+        assert!(mends.learn(&Mend::DropReasoning, &[a, b]));
+        assert!(mends.drops_reasoning_of(&c));
+        for mend in [
+            Mend::FillReasoning,
+            Mend::FillSignature,
+            Mend::AlternateRoles,
+            Mend::ShortIds,
+            Mend::DropField("store"),
+            Mend::RenameTokenLimit,
+            Mend::MaxTokens(9),
+        ] {
+            assert!(mends.learn(&mend, &[]), "{mend:?}");
+            assert!(!mends.learn(&mend, &[]), "{mend:?}");
+        }
+        assert!(mends.learn(&Mend::MaxTokens(8), &[]));
+        assert!(!mends.learn(&Mend::MaxTokens(10), &[]));
+    }
+
+    #[test]
+    fn bodies_are_corrected_in_every_wire() {
+        let mut mends = Mends::default();
+        for mend in [
+            Mend::DropField("temperature"),
+            Mend::DropField("cache_control"),
+            Mend::RenameTokenLimit,
+            Mend::MaxTokens(10),
+        ] {
+            mends.learn(&mend, &[]);
+        }
+        let mut body = json!({"max_tokens": 20, "temperature": 1, "system": [{"text": "x", "cache_control": {}}],
+            "messages": [{"content": [{"text": "y", "cache_control": {}}]}]});
+        mends.apply(&mut body);
+        let expected = json!({"max_completion_tokens": 10, "system": [{"text": "x"}],
+            "messages": [{"content": [{"text": "y"}]}]});
+        assert_eq!(body, expected);
+        let mut body = json!({"generationConfig": {"temperature": 1, "maxOutputTokens": 20}});
+        mends.apply(&mut body);
+        assert_eq!(body, json!({"generationConfig": {"maxOutputTokens": 10}}));
+        let mut mends = Mends::default();
+        mends.learn(&Mend::FillReasoning, &[]);
+        mends.learn(&Mend::FillSignature, &[]);
+        let mut body = json!({"messages": [{"tool_calls": [{}]}, {"content": "x"}, 5],
+            "contents": [{"parts": [{"functionCall": {}}, {"text": "x"}]}]});
+        mends.apply(&mut body);
+        let signature = json!({"google": {"thought_signature": NO_SIGNATURE}});
+        let expected = json!({"messages": [{"tool_calls": [{"extra_content": signature}], "reasoning_content": " "},
+            {"content": "x"}, 5],
+            "contents": [{"parts": [{"functionCall": {}, "thoughtSignature": NO_SIGNATURE}, {"text": "x"}]}]});
+        assert_eq!(body, expected);
+    }
+}
