@@ -3,8 +3,11 @@
 //! Owns how text, reasoning and tool calls become one assistant message, and the small contract between the HTTP side
 //! and a format's decoder. It must not know any format. Start from [`Assembler`].
 
+mod opaque;
+
 use serde_json::{Map, Value};
 
+use super::lenient::{self, SurrogateJoiner};
 use super::{Finish, StreamEvent};
 use crate::clock;
 use crate::json;
@@ -13,6 +16,9 @@ use crate::text::clean;
 
 /// Longest name of a model, in bytes.
 const MAX_MODEL_BYTES: usize = 128;
+
+/// Longest excerpt that is kept of an event that could not be read, in bytes.
+const MAX_ODD_BYTES: usize = 4096;
 
 /// Bytes that a part of an answer counts besides what is in it.
 const PART_BYTES: usize = 64;
@@ -27,6 +33,12 @@ pub(crate) trait Decoder: Send {
 
     /// Whether the format says that nothing more comes, so that the connection need not be waited for.
     fn is_done(&self) -> bool;
+
+    /// Whether the reason for the end of the answer is there. From then on the answer is whole, whatever happens to the
+    /// connection: only counts of tokens may still come.
+    fn has_ended(&self) -> bool {
+        self.is_done()
+    }
 
     /// The answer, once the stream has ended; [`Fault::EndedEarly`] when it is not complete.
     fn finish(self) -> Result<ModelReply, Fault>;
@@ -76,12 +88,50 @@ pub(crate) struct Assembler {
     parts: Vec<Content>,
     n_bytes: usize,
     model: Option<String>,
+    extra: Map<String, Value>,
+    text_halves: SurrogateJoiner,
+    thinking_halves: SurrogateJoiner,
+    has_halves: bool,
+    /// The first event that could not be read, and why.
+    odd: Option<(&'static str, String)>,
 }
 
 impl Assembler {
     /// Bytes of the answer so far, with an overhead for each of its parts.
     pub(crate) fn n_bytes(&self) -> usize {
         self.n_bytes + self.parts.len() * PART_BYTES
+    }
+
+    /// Parses the data of an event. An event that is no JSON object is passed over: it is told only when no answer comes.
+    pub(super) fn parse(&mut self, data: &str) -> Option<Value> {
+        let parsed = lenient::parse(data);
+        let Some(parsed) = parsed.filter(|parsed| parsed.value.is_object()) else {
+            self.note_odd("not an event of this API", data);
+            return None;
+        };
+        if parsed.has_halves {
+            self.has_halves = true;
+            self.text_halves.switch_on();
+            self.thinking_halves.switch_on();
+        }
+        Some(parsed.value)
+    }
+
+    /// Keeps an event that could not be read, for the error when no answer comes.
+    pub(super) fn note_odd(&mut self, what: &'static str, data: &str) {
+        if self.odd.is_none() {
+            let end = data.floor_char_boundary(data.len().min(MAX_ODD_BYTES));
+            self.odd = Some((what, data[..end].to_owned()));
+        }
+    }
+
+    /// The fault of a stream that ended before its answer did: the first event that could not be read, when nothing else
+    /// came, since the server is then probably no model API.
+    pub(super) fn ended_early(self) -> Fault {
+        match self.odd {
+            Some((what, excerpt)) if self.parts.is_empty() => Fault::bad(what, &excerpt),
+            _ => Fault::EndedEarly,
+        }
     }
 
     /// The server names the model that writes.
@@ -93,19 +143,21 @@ impl Assembler {
     }
 
     pub(crate) fn text(&mut self, delta: &str, emit: &mut dyn FnMut(StreamEvent)) {
+        let delta = self.text_halves.push(delta);
         if delta.is_empty() {
             return;
         }
         self.n_bytes += delta.len();
         match self.parts.last_mut() {
-            Some(Content::Text { text }) => text.push_str(delta),
-            _ => self.parts.push(Content::text(delta)),
+            Some(Content::Text { text }) => text.push_str(&delta),
+            _ => self.parts.push(Content::text(&*delta)),
         }
-        emit(StreamEvent::Text(delta.to_owned()));
+        emit(StreamEvent::Text(delta.into_owned()));
     }
 
     /// More reasoning.
     pub(crate) fn thinking(&mut self, delta: &str, emit: &mut dyn FnMut(StreamEvent)) {
+        let delta = self.thinking_halves.push(delta);
         if delta.is_empty() {
             return;
         }
@@ -116,10 +168,10 @@ impl Assembler {
                 text,
                 signature: None,
                 extra: None,
-            }) => text.push_str(delta),
-            _ => self.parts.push(Content::thinking(delta)),
+            }) => text.push_str(&delta),
+            _ => self.parts.push(Content::thinking(&*delta)),
         }
-        emit(StreamEvent::Thinking(delta.to_owned()));
+        emit(StreamEvent::Thinking(delta.into_owned()));
     }
 
     /// The proof of the reasoning just written; a block may consist of it alone.
@@ -134,6 +186,31 @@ impl Assembler {
                 signature: Some(proof),
                 extra: None,
             }),
+        }
+    }
+
+    /// Puts opaque data beside all reasoning that has none yet.
+    pub(super) fn mark_thinking(&mut self, mark: &Value) {
+        for part in &mut self.parts {
+            if let Content::Thinking { extra, .. } = part {
+                extra.get_or_insert_with(|| mark.clone());
+            }
+        }
+    }
+
+    /// Opaque data that the server put beside the message, under the name of its field.
+    pub(super) fn extra(&mut self, name: &str, value: &Value) {
+        self.n_bytes += merge_field(&mut self.extra, name, value);
+    }
+
+    /// Opaque data that the server put beside a call.
+    pub(super) fn call_extra(&mut self, slot: CallSlot, name: &str, value: &Value) {
+        let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0) else {
+            return;
+        };
+        let extra = call.extra.get_or_insert_with(|| Value::Object(Map::new()));
+        if let Value::Object(fields) = extra {
+            self.n_bytes += merge_field(fields, name, value);
         }
     }
 
@@ -152,6 +229,24 @@ impl Assembler {
         CallSlot(self.parts.len() - 1)
     }
 
+    /// More of a call's name, from a server that sends names in pieces.
+    pub(super) fn name(&mut self, slot: CallSlot, piece: &str) {
+        if let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0) {
+            self.n_bytes += piece.len();
+            call.name.push_str(piece);
+        }
+    }
+
+    /// The call as it is written so far: its name and its arguments.
+    pub(super) fn call(&self, slot: CallSlot) -> (&str, &str) {
+        match self.parts.get(slot.0) {
+            Some(Content::ToolCall(call)) => {
+                (&call.name, call.arguments.as_str().unwrap_or_default())
+            }
+            _ => ("", ""),
+        }
+    }
+
     /// More of a call's arguments.
     pub(crate) fn arguments(&mut self, slot: CallSlot, delta: &str) {
         self.n_bytes += delta.len();
@@ -164,17 +259,17 @@ impl Assembler {
 
     /// Whether the arguments of a call are complete JSON already.
     pub(crate) fn is_complete(&self, slot: CallSlot) -> bool {
-        match self.parts.get(slot.0) {
-            Some(Content::ToolCall(call)) => {
-                let written = call.arguments.as_str().unwrap_or_default();
-                serde_json::from_str::<Value>(written).is_ok()
-            }
-            _ => false,
-        }
+        serde_json::from_str::<Value>(self.call(slot).1).is_ok()
     }
 
     /// The message, and how it ended: `finish` as the server said it, corrected by whether there are calls.
     pub(crate) fn finish(mut self, finish: Finish, usage: Usage) -> ModelReply {
+        // The other half of these pairs never came.
+        let (text, thinking) = (self.text_halves.end(), self.thinking_halves.end());
+        self.text_halves = SurrogateJoiner::default();
+        self.thinking_halves = SurrogateJoiner::default();
+        self.thinking(thinking, &mut |_| ());
+        self.text(text, &mut |_| ());
         for part in &mut self.parts {
             let Content::ToolCall(call) = part else {
                 continue;
@@ -183,10 +278,16 @@ impl Assembler {
                 call.id = format!("call_{}", clock::new_id());
             }
             if let Value::String(written) = call.arguments.take() {
+                let written = if self.has_halves {
+                    lenient::joined(&written)
+                } else {
+                    written
+                };
                 call.arguments = parse_arguments(written);
             }
         }
-        let message = Message::new(Role::Assistant, self.parts);
+        let mut message = Message::new(Role::Assistant, self.parts);
+        message.extra = (!self.extra.is_empty()).then_some(Value::Object(self.extra));
         let has_calls = message.tool_calls().next().is_some();
         // Servers disagree on what to call an answer with tool calls; the calls themselves decide.
         let finish = match finish {
@@ -203,17 +304,100 @@ impl Assembler {
     }
 }
 
+/// Merges a field that may come in pieces, and returns its size in bytes.
+fn merge_field(fields: &mut Map<String, Value>, name: &str, value: &Value) -> usize {
+    match fields.get_mut(name) {
+        Some(old) => merge(old, value),
+        None => {
+            fields.insert(name.to_owned(), value.clone());
+        }
+    }
+    name.len() + value.to_string().len()
+}
+
+/// Merges a later piece of opaque data into what came before. Lists grow: an item with the `index` and `type` of the last
+/// one continues it, as OpenRouter streams `reasoning_details`. Objects are merged field by field, and within such an item
+/// texts grow; everything else is replaced.
+fn merge(old: &mut Value, new: &Value) {
+    match (old, new) {
+        (_, Value::Null) => {}
+        (Value::Array(items), Value::Array(more)) => {
+            for item in more {
+                let is_next = |last: &&mut Value| {
+                    item.is_object()
+                        && item.get("index").is_some()
+                        && ["index", "type"]
+                            .iter()
+                            .all(|key| last.get(key) == item.get(key))
+                };
+                match (items.last_mut().filter(is_next), item) {
+                    (Some(Value::Object(last)), Value::Object(piece)) => grow(last, piece),
+                    _ => items.push(item.clone()),
+                }
+            }
+        }
+        (Value::Object(fields), Value::Object(more)) => {
+            for (name, value) in more {
+                merge_field(fields, name, value);
+            }
+        }
+        (old, new) => *old = new.clone(),
+    }
+}
+
+/// Appends a piece of a streamed item. Names of the item stay; texts grow.
+fn grow(last: &mut Map<String, Value>, piece: &Map<String, Value>) {
+    for (name, value) in piece {
+        match (last.get_mut(name), value) {
+            (Some(Value::String(text)), Value::String(more))
+                if matches!(&**name, "text" | "summary" | "data") =>
+            {
+                text.push_str(more);
+            }
+            (Some(_), Value::Null) => {}
+            _ => {
+                last.insert(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
 /// Arguments as the model wrote them: none at all are an empty object, what is not JSON is kept as it is so that the
-/// schema check can say so to the model.
+/// schema check can say so to the model. Two faults of models have one possible meaning and are corrected: an object that
+/// was written as a JSON text, and line breaks that stand unescaped within a text.
 pub(crate) fn parse_arguments(written: String) -> Value {
     if written.trim().is_empty() {
         return Value::Object(Map::new());
     }
     // What is nested too deeply is kept as text too: it could be written to a session and not read back.
-    match serde_json::from_str(&written) {
-        Ok(value) if json::depth(&value) <= json::MAX_DEPTH => value,
-        _ => Value::String(written),
+    let read = |text: &str| {
+        let value = serde_json::from_str(text).ok();
+        value.filter(|value: &Value| json::depth(value) <= json::MAX_DEPTH)
+    };
+    match read(&written).or_else(|| read(&with_controls_escaped(&written))) {
+        Some(Value::String(inner)) => match read(&inner) {
+            Some(object @ Value::Object(_)) => object,
+            _ => Value::String(inner),
+        },
+        Some(value) => value,
+        None => Value::String(written),
     }
+}
+
+/// Escapes control characters within the texts of a JSON document.
+fn with_controls_escaped(written: &str) -> String {
+    let (mut escaped, mut in_text, mut is_escape) = (String::new(), false, false);
+    for c in written.chars() {
+        match c {
+            c if in_text && c.is_ascii_control() => {
+                escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => escaped.push(c),
+        }
+        in_text ^= c == '"' && !is_escape;
+        is_escape = in_text && c == '\\' && !is_escape;
+    }
+    escaped
 }
 
 /// Arguments as a provider takes them back: always an object, because a server answers 400 to anything else and the
@@ -239,6 +423,9 @@ mod tests {
             (r#"{"a":1}"#, json!({"a": 1})),
             (r#"{"a":"#, json!(r#"{"a":"#)),
             ("[1]", json!([1])),
+            (r#""{\"a\":1}""#, json!({"a": 1})),
+            (r#""plain""#, json!("plain")),
+            ("{\"a\":\"x\ny\\\"\tz\"}\n", json!({"a": "x\ny\"\tz"})),
         ] {
             assert_eq!(parse_arguments(written.to_owned()), expected, "{written}");
         }
@@ -278,6 +465,33 @@ mod tests {
             ])
         );
         assert_eq!(events.len(), 5);
+    }
+
+    #[test]
+    fn opaque_data_grows_piece_by_piece() {
+        let mut assembler = Assembler::default();
+        let slot = assembler.begin_call("a", "look", &mut |_| ());
+        for piece in [
+            json!([{"type": "reasoning.text", "index": 0, "text": "I sh", "format": "x"}]),
+            json!([{"type": "reasoning.text", "index": 0, "text": "ould", "signature": "s"}]),
+            json!([{"type": "reasoning.encrypted", "index": 1, "data": "e"}, 5]),
+            json!(null),
+        ] {
+            assembler.extra("details", &piece);
+        }
+        for piece in [json!({"google": {"a": 1}}), json!({"google": {"b": "s"}})] {
+            assembler.call_extra(slot, "extra_content", &piece);
+        }
+        let message = assembler.finish(Finish::Done, Usage::default()).message;
+        let call = message.tool_calls().next().unwrap();
+        let kept = json!({"extra_content": {"google": {"a": 1, "b": "s"}}});
+        assert_eq!(call.extra, Some(kept));
+        let details = json!([
+            {"type": "reasoning.text", "index": 0, "text": "I should", "format": "x", "signature": "s"},
+            {"type": "reasoning.encrypted", "index": 1, "data": "e"},
+            5,
+        ]);
+        assert_eq!(message.extra, Some(json!({"details": details})));
     }
 
     #[test]

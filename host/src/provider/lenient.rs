@@ -1,0 +1,306 @@
+//! Lenient reading of what a model server sends: each field by itself, and never an error for a value of an odd type.
+//!
+//! Servers that speak the same wire disagree on details: `null` for a list, a float for a count, a list of parts for a
+//! text, half of a surrogate pair in one chunk and the other half in the next. A decoder that is strict about a field it
+//! could do without ends the turn. Sending is strict; reading is not (the robustness principle, RFC 1122, section 1.2.2).
+//!
+//! Owns what a value means when its type is not the documented one. It must not know any wire. Start from [`parse`].
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+/// First code point of the private range that stands in for lone surrogates while an answer is being read. A `String`
+/// cannot hold a surrogate; U+10D800 to U+10DFFF (private use, plane 16) mirror U+D800 to U+DFFF.
+const STAND_IN: u32 = 0x10_0000;
+
+/// A parsed event.
+pub(super) struct Parsed {
+    pub(super) value: Value,
+    /// Whether lone surrogates were replaced by stand-ins, so that a [`SurrogateJoiner`] must look at the texts.
+    pub(super) has_halves: bool,
+}
+
+/// Parses the data of an event; `None` when it is not JSON even after lone surrogates are taken out.
+pub(super) fn parse(data: &str) -> Option<Parsed> {
+    if let Ok(value) = serde_json::from_str(data) {
+        return Some(Parsed {
+            value,
+            has_halves: false,
+        });
+    }
+    let value = serde_json::from_str(&without_lone_surrogates(data)?).ok()?;
+    Some(Parsed {
+        value,
+        has_halves: true,
+    })
+}
+
+/// Replaces `\uD8xx` escapes that have no partner by their stand-ins; `None` when there is no such escape.
+fn without_lone_surrogates(data: &str) -> Option<String> {
+    let mut mended = String::with_capacity(data.len());
+    let mut rest = data;
+    let mut is_changed = false;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        mended.push_str(before);
+        let n_bytes = match (surrogate(escape), escape.get(6..).and_then(surrogate)) {
+            (Some(high), Some(low)) if is_high(high) && !is_high(low) => 12,
+            (Some(lone), _) => {
+                mended.extend(char::from_u32(STAND_IN + lone));
+                is_changed = true;
+                rest = &escape[6..];
+                continue;
+            }
+            // `\\` or the escape of another character: one more character belongs to it.
+            (None, _) => 1 + escape[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        mended.push_str(&escape[..n_bytes]);
+        rest = &escape[n_bytes..];
+    }
+    mended.push_str(rest);
+    is_changed.then_some(mended)
+}
+
+/// The surrogate that a text begins with the escape of.
+fn surrogate(escape: &str) -> Option<u32> {
+    let digits = escape.strip_prefix("\\u")?.get(..4)?;
+    let unit = u32::from_str_radix(digits, 16).ok()?;
+    (0xD800..=0xDFFF).contains(&unit).then_some(unit)
+}
+
+fn is_high(unit: u32) -> bool {
+    unit < 0xDC00
+}
+
+/// The surrogate that a character stands in for.
+fn stood_in_for(c: char) -> Option<u32> {
+    let unit = u32::from(c).checked_sub(STAND_IN)?;
+    (0xD800..=0xDFFF).contains(&unit).then_some(unit)
+}
+
+/// Joins the halves of a surrogate pair that came in different pieces of one text. A half without partner becomes U+FFFD.
+#[derive(Debug, Default)]
+pub(super) struct SurrogateJoiner {
+    is_on: bool,
+    high: Option<u32>,
+}
+
+impl SurrogateJoiner {
+    /// Looks at all pieces from now on. Until then texts pass unchanged, so that a model that really writes characters
+    /// of the private range is not disturbed.
+    pub(super) fn switch_on(&mut self) {
+        self.is_on = true;
+    }
+
+    /// The piece with its halves joined. A high half at its end waits for the next piece.
+    pub(super) fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
+        if !self.is_on || (self.high.is_none() && !piece.chars().any(|c| stood_in_for(c).is_some()))
+        {
+            return Cow::Borrowed(piece);
+        }
+        let mut joined = String::with_capacity(piece.len());
+        for c in piece.chars() {
+            match (self.high.take(), stood_in_for(c)) {
+                (Some(high), Some(low)) if !is_high(low) => {
+                    let code = 0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+                    joined.extend(char::from_u32(code));
+                }
+                (waiting, half) => {
+                    joined.extend(waiting.map(|_| char::REPLACEMENT_CHARACTER));
+                    match half {
+                        Some(high) if is_high(high) => self.high = Some(high),
+                        Some(_) => joined.push(char::REPLACEMENT_CHARACTER),
+                        None => joined.push(c),
+                    }
+                }
+            }
+        }
+        Cow::Owned(joined)
+    }
+
+    /// The rest: U+FFFD when the text ended with a high half.
+    pub(super) fn end(&mut self) -> &'static str {
+        match self.high.take() {
+            Some(_) => "\u{FFFD}",
+            None => "",
+        }
+    }
+}
+
+/// A whole text with its halves joined.
+pub(super) fn joined(text: &str) -> String {
+    let mut joiner = SurrogateJoiner::default();
+    joiner.switch_on();
+    let mut whole = joiner.push(text).into_owned();
+    whole.push_str(joiner.end());
+    whole
+}
+
+/// The field of an object; `None` when `value` is no object, has no such field, or has `null` there.
+pub(super) fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+    value.get(name).filter(|value| !value.is_null())
+}
+
+/// A text: a string, or the `text` of an object, or those of a list joined. `None` for anything else and for an empty one.
+pub(super) fn text(value: &Value) -> Option<Cow<'_, str>> {
+    let text = match value {
+        Value::String(text) => Cow::Borrowed(text.as_str()),
+        Value::Array(items) => {
+            let texts: Vec<Cow<'_, str>> = items.iter().filter_map(text).collect();
+            Cow::Owned(texts.concat())
+        }
+        Value::Object(fields) => text(fields.get("text")?)?,
+        _ => return None,
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+/// The text in a field.
+pub(super) fn text_in<'a>(value: &'a Value, name: &str) -> Option<Cow<'a, str>> {
+    text(value.get(name)?)
+}
+
+/// A string in a field, as an identifier: numbers are taken as they are written. `None` for anything else and for an empty
+/// one.
+pub(super) fn id_in(value: &Value, name: &str) -> Option<String> {
+    match value.get(name)? {
+        Value::String(id) if !id.is_empty() => Some(id.clone()),
+        Value::Number(id) => Some(id.to_string()),
+        _ => None,
+    }
+}
+
+/// A count of tokens, or an index: a number or the text of one. `None` for anything else and for one below zero.
+pub(super) fn count(value: &Value) -> Option<u64> {
+    match value {
+        Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
+        Value::String(written) => {
+            let written = written.trim();
+            written
+                .parse()
+                .ok()
+                .or_else(|| whole(written.parse().ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// The count in a field.
+pub(super) fn count_in(value: &Value, name: &str) -> Option<u64> {
+    count(value.get(name)?)
+}
+
+/// A float that is a count. Beyond 2^53 a float is no exact count, and no answer has as many tokens.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the range is checked"
+)]
+fn whole(number: f64) -> Option<u64> {
+    (0.0..9_007_199_254_740_992.0)
+        .contains(&number)
+        .then_some(number as u64)
+}
+
+/// Items of a list in a field; nothing when there is no list.
+pub(super) fn items<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    let items = value.get(name).and_then(Value::as_array);
+    items.into_iter().flatten()
+}
+
+/// An error that stands in an answer: an object, or a text that is not empty.
+pub(super) fn error_in(value: &Value) -> Option<&Value> {
+    let error = value.get("error")?;
+    let is_error = match error {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::String(said) => !said.trim().is_empty(),
+        _ => false,
+    };
+    is_error.then_some(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn halves_of_a_pair_are_joined_over_pieces_and_lone_ones_are_replaced() {
+        for (pieces, expected) in [
+            (&["Hi \\ud83d", "\\ude00!"][..], "Hi 😀!"),
+            (&["\\ud83d\\ude00"], "😀"),
+            (&["a\\ud83d", "b"], "a\u{FFFD}b"),
+            (&["\\ude00a\\ud83d"], "\u{FFFD}a\u{FFFD}"),
+            (&["\\ud83d", "\\ud83d\\ude00"], "\u{FFFD}😀"),
+            (&["\\\\ud83d \\n\\u00e9"], "\\ud83d \né"),
+            (&["\\ud83d\\", "x"], ""),
+        ] {
+            let mut joiner = SurrogateJoiner::default();
+            let mut read = String::new();
+            for piece in pieces {
+                let Some(parsed) = parse(&format!("{{\"t\":\"{piece}\"}}")) else {
+                    continue;
+                };
+                if parsed.has_halves {
+                    joiner.switch_on();
+                }
+                if let Some(text) = text_in(&parsed.value, "t") {
+                    read.push_str(&joiner.push(&text));
+                }
+            }
+            read.push_str(joiner.end());
+            let expected = if pieces[0].ends_with("\\ud83d\\") {
+                "x"
+            } else {
+                expected
+            };
+            assert_eq!(read, expected, "{pieces:?}");
+        }
+    }
+
+    #[test]
+    fn characters_of_the_private_range_pass_where_no_half_was_seen() {
+        let text = "\u{10D83D}";
+        assert_eq!(SurrogateJoiner::default().push(text), text);
+        assert_eq!(joined(text), "\u{FFFD}");
+    }
+
+    #[test]
+    fn values_of_odd_types_are_read_or_passed_over() {
+        let parts = json!([{"type": "text", "text": "a"}, {"x": 1}, "b", null, 7]);
+        assert_eq!(text(&parts).as_deref(), Some("ab"));
+        for odd in [
+            json!(null),
+            json!(""),
+            json!([]),
+            json!({}),
+            json!(5),
+            json!({"text": ""}),
+        ] {
+            assert_eq!(text(&odd), None, "{odd}");
+        }
+        for (value, expected) in [
+            (json!(5), Some(5)),
+            (json!(5.9), Some(5)),
+            (json!("7"), Some(7)),
+            (json!("7.5"), Some(7)),
+            (json!(-1), None),
+            (json!(1e300), None),
+            (json!(null), None),
+            (json!([1]), None),
+        ] {
+            assert_eq!(count(&value), expected, "{value}");
+        }
+        assert!(error_in(&json!({"error": {"message": "x"}})).is_some());
+        for none in [
+            json!({"error": null}),
+            json!({"error": {}}),
+            json!({"error": " "}),
+            json!([]),
+        ] {
+            assert_eq!(error_in(&none), None);
+        }
+    }
+}
