@@ -21,7 +21,10 @@ use super::assemble::Decoder;
 use super::endpoint::Endpoint;
 use super::http::{Http, HttpConfig};
 use super::images::{self, Images};
-use super::{Error, Provider, Request, Response, StreamEvent, Wire, anthropic, models, openai};
+use super::{
+    Error, Provider, Request, Response, StreamEvent, Wire, anthropic, gemini, models, openai,
+    responses,
+};
 
 /// Connects to the API at `endpoint`, which speaks `wire`. Nothing is sent before the first request.
 ///
@@ -38,6 +41,8 @@ pub fn connect(
     Ok(match wire {
         Wire::AnthropicMessages => client(anthropic::Messages, endpoint, http, images)?,
         Wire::OpenaiChat => client(openai::Chat::at(&endpoint), endpoint, http, images)?,
+        Wire::OpenaiResponses => client(responses::Responses, endpoint, http, images)?,
+        Wire::Gemini => client(gemini::Gemini, endpoint, http, images)?,
     })
 }
 

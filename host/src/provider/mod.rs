@@ -9,15 +9,20 @@ mod assemble;
 mod client;
 pub mod endpoint;
 pub mod error;
+pub mod gemini;
 mod http;
 pub mod images;
+mod lenient;
 mod models;
 pub mod openai;
 #[doc(hidden)]
 pub mod replay;
+pub mod responses;
 mod retry;
 #[cfg(test)]
 mod sample;
+#[doc(hidden)]
+pub mod schema;
 #[cfg(feature = "scripted")]
 pub mod scripted;
 pub mod select;
