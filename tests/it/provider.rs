@@ -9,6 +9,7 @@
 mod failures;
 mod scripted;
 pub(crate) mod server;
+mod wires;
 
 use std::sync::Arc;
 

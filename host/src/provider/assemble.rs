@@ -3,6 +3,8 @@
 //! Owns how text, reasoning and tool calls become one assistant message, and the small contract between the HTTP side
 //! and a format's decoder. It must not know any format. Start from [`Assembler`].
 
+mod opaque;
+
 use serde_json::{Map, Value};
 
 use super::lenient::{self, SurrogateJoiner};

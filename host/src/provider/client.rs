@@ -24,7 +24,10 @@ use super::fit::{Target, fit};
 use super::http::{Http, HttpConfig};
 use super::images::{self, Images};
 use super::mend::{Mend, Mends};
-use super::{Error, Provider, Request, Response, StreamEvent, Wire, anthropic, models, openai};
+use super::{
+    Error, Provider, Request, Response, StreamEvent, Wire, anthropic, gemini, models, openai,
+    responses,
+};
 use crate::lock::lock;
 
 /// Connects to the API at `endpoint`, which speaks `wire`. Nothing is sent before the first request.
@@ -42,6 +45,8 @@ pub fn connect(
     Ok(match wire {
         Wire::AnthropicMessages => client(anthropic::Messages, endpoint, http, images)?,
         Wire::OpenaiChat => client(openai::Chat::at(&endpoint), endpoint, http, images)?,
+        Wire::OpenaiResponses => client(responses::Responses, endpoint, http, images)?,
+        Wire::Gemini => client(gemini::Gemini, endpoint, http, images)?,
     })
 }
 

@@ -10,6 +10,7 @@ mod client;
 pub mod endpoint;
 pub mod error;
 mod fit;
+pub mod gemini;
 mod http;
 pub mod images;
 mod lenient;
@@ -18,9 +19,12 @@ mod models;
 pub mod openai;
 #[doc(hidden)]
 pub mod replay;
+pub mod responses;
 mod retry;
 #[cfg(test)]
 mod sample;
+#[doc(hidden)]
+pub mod schema;
 #[cfg(feature = "scripted")]
 pub mod scripted;
 pub mod select;

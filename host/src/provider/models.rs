@@ -12,7 +12,8 @@ const MAX_MODELS: usize = 10_000;
 /// Longest name of a model, in bytes.
 const MAX_ID_BYTES: usize = 512;
 
-/// Lists the models at `path`: `data` is the list and `id` the name in each, for Anthropic and for all that speak as OpenAI does.
+/// Lists the models at `path`: `data` is the list and `id` the name in each, for Anthropic and for all that speak as OpenAI
+/// does. Gemini says `models` and `name`, and which of them can be asked for text.
 /// `query` asks for as many as there are. The names come from a server and may hold anything.
 pub(super) async fn list(
     http: &Http,
@@ -24,11 +25,15 @@ pub(super) async fn list(
 }
 
 fn names(document: &Value) -> Vec<String> {
-    let models = document.get("data").and_then(Value::as_array);
-    let ids = models
-        .into_iter()
-        .flatten()
-        .filter_map(|model| model.get("id")?.as_str());
+    let lists = ["data", "models"].map(|name| document.get(name).and_then(Value::as_array));
+    let ids = lists.into_iter().flatten().flatten().filter_map(|model| {
+        let name = model.get("id").or_else(|| model.get("name"))?.as_str()?;
+        let methods = model
+            .get("supportedGenerationMethods")
+            .and_then(Value::as_array);
+        let is_for_text = methods.is_none_or(|all| all.iter().any(|one| one == "generateContent"));
+        is_for_text.then(|| name.trim_start_matches("models/"))
+    });
     let ids = ids.filter(|id| !id.is_empty() && id.len() <= MAX_ID_BYTES);
     let mut names: Vec<String> = ids.take(MAX_MODELS).map(str::to_owned).collect();
     names.sort_unstable();

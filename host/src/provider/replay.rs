@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use super::assemble::{Decoder, Fault};
 use super::sse::SseParser;
-use super::{StreamEvent, Wire, anthropic, openai};
+use super::{StreamEvent, Wire, anthropic, gemini, openai, responses};
 use crate::message::Message;
 
 /// Reads the pieces of one streamed answer, cut anywhere. The error says what is wrong with them.
@@ -14,6 +14,8 @@ pub fn replay(wire: Wire, pieces: &[&[u8]]) -> Result<Message, String> {
     match wire {
         Wire::AnthropicMessages => read(anthropic::Reader::default(), pieces),
         Wire::OpenaiChat => read(openai::Reader::default(), pieces),
+        Wire::OpenaiResponses => read(responses::Reader::default(), pieces),
+        Wire::Gemini => read(gemini::Reader::default(), pieces),
     }
 }
 

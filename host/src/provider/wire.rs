@@ -12,11 +12,20 @@ pub enum Wire {
     AnthropicMessages,
     /// Chat completions of OpenAI, which most other servers speak as well.
     OpenaiChat,
+    /// The Responses API of OpenAI.
+    OpenaiResponses,
+    /// `generateContent` of the Gemini API.
+    Gemini,
 }
 
 impl Wire {
     /// Every wire.
-    pub const ALL: [Self; 2] = [Self::AnthropicMessages, Self::OpenaiChat];
+    pub const ALL: [Self; 4] = [
+        Self::AnthropicMessages,
+        Self::OpenaiChat,
+        Self::OpenaiResponses,
+        Self::Gemini,
+    ];
 
     /// Name of the wire, as in settings and in [`Writer::wire`](crate::message::Writer::wire).
     #[must_use]
@@ -24,6 +33,8 @@ impl Wire {
         match self {
             Self::AnthropicMessages => "anthropic-messages",
             Self::OpenaiChat => "openai-chat",
+            Self::OpenaiResponses => "openai-responses",
+            Self::Gemini => "gemini",
         }
     }
 }

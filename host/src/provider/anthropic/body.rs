@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::message::{Blob, Content, Message, Part, Role, ToolResult};
 use crate::provider::assemble::sendable_arguments;
 use crate::provider::images::base64;
+use crate::provider::schema::{self, Level};
 use crate::provider::{Images, Request, SystemBlock};
 
 /// The API needs a number; this one is allowed by every model it serves.
@@ -39,7 +40,7 @@ pub(super) fn write(request: &Request, images: &Images) -> Value {
         .tools
         .iter()
         .map(|tool| {
-            json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters})
+            json!({"name": tool.name, "description": tool.description, "input_schema": schema::cut(&tool.parameters, Level::Full)})
         })
         .collect();
     let has_tools = !tools.is_empty();

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::message::{Blob, Content, Message, Part, Role, ToolCall, ToolResult};
 use crate::provider::assemble::sendable_arguments;
 use crate::provider::images::base64;
+use crate::provider::schema::{self, Level};
 use crate::provider::{Images, Request};
 
 /// Name of the parameter for the maximum number of output tokens.
@@ -36,7 +37,7 @@ pub(super) fn write(request: &Request, images: &Images, token_limit: TokenLimit)
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
             json!({"type": "function", "function": {
-                "name": tool.name, "description": tool.description, "parameters": tool.parameters,
+                "name": tool.name, "description": tool.description, "parameters": schema::cut(&tool.parameters, Level::Common),
             }})
         });
         body.insert("tools".to_owned(), tools.collect());
@@ -306,7 +307,7 @@ mod tests {
             "stream": true,
             "stream_options": {"include_usage": true},
             "tools": [{"type": "function", "function": {
-                "name": "look", "description": "Looks.", "parameters": {"type": "object"}}}],
+                "name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}}],
             "messages": [
                 {"role": "system", "content": "stable\n\nvolatile"},
                 {"role": "user", "content": "hi"},

@@ -13,7 +13,7 @@ use super::client::Format;
 use super::endpoint::Endpoint;
 use super::{Error, Images, Request, Wire};
 
-pub(super) use stream::Reader;
+pub(super) use stream::{Reader, status_of};
 
 /// The public API.
 pub const DEFAULT_URL: &str = "https://api.openai.com/v1";

@@ -237,7 +237,7 @@ impl Decoder for Reader {
 }
 
 /// The status that an error inside a stream has over plain HTTP: its own number, or what its type means.
-fn status_of(error: &Value) -> u16 {
+pub(in crate::provider) fn status_of(error: &Value) -> u16 {
     let number = |value: &Value| {
         let text = || value.as_str().and_then(|text| text.parse().ok());
         let number = u16::try_from(value.as_u64().or_else(text)?).ok();

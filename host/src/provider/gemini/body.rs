@@ -1,0 +1,193 @@
+//! Requests in the `generateContent` format.
+//!
+//! Owns what the API demands of a conversation: the results of one answer in one content, no empty parts, signatures at
+//! the parts that they came with. Pure; it must not know how answers are read, except for the parts that
+//! [`super::stream`] keeps. Start from [`write`].
+
+use serde_json::{Map, Value, json};
+
+use super::model;
+use crate::message::{Blob, Content, Message, Part, Role, ToolResult, ToolSpec};
+use crate::provider::assemble::sendable_arguments;
+use crate::provider::images::base64;
+use crate::provider::schema::{self, Level};
+use crate::provider::{Images, Request};
+
+/// Signature of a call that no model of this API signed. Google names it for histories that came from elsewhere
+/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>, FAQ): without any signature the request is refused.
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
+pub(super) fn write(request: &Request, images: &Images) -> Value {
+    let mut body = Map::new();
+    let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
+    // Goes into the path when the body is sent; hooks see it, and may change it, as with every other wire.
+    put("model", json!(request.model));
+    let system: Vec<Value> = request
+        .system
+        .iter()
+        .filter(|block| !block.text.trim().is_empty())
+        .map(|block| json!({"text": block.text}))
+        .collect();
+    if !system.is_empty() {
+        put("systemInstruction", json!({"parts": system}));
+    }
+    if !request.tools.is_empty() {
+        let declarations: Vec<Value> = request.tools.iter().map(declaration).collect();
+        put("tools", json!([{"functionDeclarations": declarations}]));
+    }
+    let mut config = Map::new();
+    if let Some(max_tokens) = request.max_tokens {
+        config.insert("maxOutputTokens".to_owned(), json!(max_tokens));
+    }
+    if let Some(temperature) = request.temperature {
+        config.insert("temperature".to_owned(), json!(temperature));
+    }
+    if model::thinks(&request.model) {
+        let thinking = json!({"includeThoughts": true});
+        config.insert("thinkingConfig".to_owned(), thinking);
+    }
+    if !config.is_empty() {
+        put("generationConfig", Value::Object(config));
+    }
+    let contents = contents(request, images)
+        .into_iter()
+        .map(|(role, parts)| json!({"role": role, "parts": parts}));
+    put("contents", contents.collect());
+    Value::Object(body)
+}
+
+/// A tool. An object without properties is refused as parameters, so that a tool that takes nothing has none.
+fn declaration(tool: &ToolSpec) -> Value {
+    let mut declaration = json!({"name": tool.name, "description": tool.description});
+    let parameters = schema::cut(&tool.parameters, Level::Gemini);
+    if parameters.get("properties").is_some() {
+        declaration["parameters"] = parameters;
+    }
+    declaration
+}
+
+/// The conversation as (role, parts). Neighbors of one role are merged: all results of an answer must be in one content.
+fn contents(request: &Request, images: &Images) -> Vec<(&'static str, Vec<Value>)> {
+    let is_strict = model::wants_signatures(&request.model);
+    let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
+    for message in &request.messages {
+        let (role, parts) = match message.role {
+            Role::Assistant => ("model", answer(message, is_strict)),
+            Role::User | Role::Tool => ("user", said(message, images)),
+        };
+        match written.last_mut() {
+            _ if parts.is_empty() => {}
+            Some((last, before)) if *last == role => before.extend(parts),
+            _ => written.push((role, parts)),
+        }
+    }
+    for (_, parts) in written.iter_mut().filter(|(role, _)| *role == "user") {
+        // A stable sort: results first, everything else as it was.
+        parts.sort_by_key(|part| part.get("functionResponse").is_none());
+    }
+    written
+}
+
+fn text(text: &str) -> Value {
+    json!({"text": text})
+}
+
+/// An image, or the line of text in its place.
+fn image(blob: &Blob, images: &Images) -> Value {
+    match images.get(blob) {
+        Ok(bytes) => json!({"inlineData": {"mimeType": blob.media_type, "data": base64(bytes)}}),
+        Err(line) => text(&line),
+    }
+}
+
+fn said(message: &Message, images: &Images) -> Vec<Value> {
+    let mut parts = Vec::new();
+    for part in &message.content {
+        match part {
+            Content::Text { text: said } if !said.trim().is_empty() => parts.push(text(said)),
+            Content::Blob(blob) => parts.push(image(blob, images)),
+            Content::ToolResult(result) => parts.extend(response(result, images)),
+            _ => {}
+        }
+    }
+    parts
+}
+
+/// The parts of an answer in the order in which they came, each with the signature that came with it.
+fn answer(message: &Message, is_strict: bool) -> Vec<Value> {
+    let mut parts = Vec::new();
+    let mut of_text: Option<&Value> = None;
+    let mut is_first_call = true;
+    for part in &message.content {
+        match part {
+            Content::Text { text: said } => {
+                let signature = of_text.take();
+                if signature.is_some() || !said.trim().is_empty() {
+                    let mut part = text(said);
+                    if let Some(signature) = signature {
+                        part["thoughtSignature"] = signature.clone();
+                    }
+                    parts.push(part);
+                }
+            }
+            Content::Thinking {
+                extra: Some(extra), ..
+            } => match extra.as_object() {
+                // A signature alone belongs to the text that follows.
+                Some(fields) if fields.len() == 1 => of_text = fields.get("thoughtSignature"),
+                Some(_) => parts.push(extra.clone()),
+                None => {}
+            },
+            Content::ToolCall(call) => {
+                let args = sendable_arguments(&call.arguments);
+                let mut part =
+                    json!({"functionCall": {"id": call.id, "name": call.name, "args": args}});
+                let signature = call
+                    .extra
+                    .as_ref()
+                    .and_then(|extra| extra.get("thoughtSignature"));
+                // The first call of an answer carries the signature; those beside it have none.
+                match signature {
+                    Some(signature) => part["thoughtSignature"] = signature.clone(),
+                    None if is_strict && is_first_call => {
+                        part["thoughtSignature"] = json!(UNSIGNED)
+                    }
+                    None => {}
+                }
+                is_first_call = false;
+                parts.push(part);
+            }
+            Content::Blob(blob) => parts.push(text(&blob.to_string())),
+            // A summary of thoughts without a signature is for people only.
+            Content::Thinking { extra: None, .. } | Content::ToolResult(_) => {}
+        }
+    }
+    parts
+}
+
+/// A result, and its images behind it: older models take no images within a result.
+fn response(result: &ToolResult, images: &Images) -> Vec<Value> {
+    let mut behind = Vec::new();
+    let mut texts = Vec::new();
+    for part in result.content.iter() {
+        match part {
+            Part::Text { text } => texts.push(text.clone()),
+            Part::Json { value } => texts.push(value.to_string()),
+            Part::Blob(blob) if images.get(blob).is_ok() => {
+                texts.push(blob.to_string());
+                let from = format!(
+                    "{blob} of the result of {} ({})",
+                    result.name, result.call_id
+                );
+                behind.extend([text(&from), image(blob, images)]);
+            }
+            Part::Blob(blob) => texts.extend(images.get(blob).err()),
+        }
+    }
+    let name = if result.is_error { "error" } else { "output" };
+    let response = json!({"functionResponse": {
+        "id": result.call_id, "name": result.name, "response": {name: texts.join("\n")},
+    }});
+    behind.insert(0, response);
+    behind
+}

@@ -1,0 +1,58 @@
+//! The Gemini API of Google: `generateContent`, streamed.
+//!
+//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers, `model` knows what depends on
+//! the version of a model. It must not know the network (`http`) nor where its key came from (`select`). Start from
+//! [`Gemini`].
+//!
+//! Format: <https://ai.google.dev/api/generate-content>.
+
+mod body;
+mod model;
+mod stream;
+
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName};
+use serde_json::Value;
+
+use super::client::{Format, drop_version};
+use super::endpoint::Endpoint;
+use super::{Error, Images, Request, Wire};
+
+pub(super) use stream::Reader;
+
+/// The public API.
+pub const DEFAULT_URL: &str = "https://generativelanguage.googleapis.com";
+
+/// The `generateContent` format. A base URL with and one without `/v1beta` mean the same.
+pub(super) struct Gemini;
+
+impl Format for Gemini {
+    const WIRE: Wire = Wire::Gemini;
+    const MODELS: (&'static str, &'static str) = ("v1beta/models", "pageSize=1000");
+    type Reader = Reader;
+
+    fn adapt_url(&self, url: &mut Url) {
+        drop_version(url, "/v1beta");
+        // Without it the answer is one JSON list, whose parts come as slowly.
+        url.query_pairs_mut().append_pair("alt", "sse");
+    }
+
+    fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error> {
+        let mut headers = HeaderMap::new();
+        if let Some(value) = endpoint.key_header("")? {
+            headers.insert(HeaderName::from_static("x-goog-api-key"), value);
+        }
+        Ok(headers)
+    }
+
+    fn body(&self, request: &Request, images: &Images) -> Value {
+        body::write(request, images)
+    }
+
+    /// The model is part of the path, and this API refuses a body with fields that it does not know.
+    fn path(&self, body: &mut Value) -> String {
+        let name = body.as_object_mut().and_then(|body| body.remove("model"));
+        let name = name.as_ref().and_then(Value::as_str).unwrap_or_default();
+        format!("v1beta/{}:streamGenerateContent", model::path(name))
+    }
+}

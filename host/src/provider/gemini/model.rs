@@ -1,0 +1,95 @@
+//! What the name of a Gemini model says: its path, its version, whether it thinks.
+
+/// Path of a model under the version of the API. `models/` may be left out, and names of other collections, such as
+/// `tunedModels/NAME`, are taken as they are. A name cannot leave its place: dots and empty segments are dropped.
+pub(super) fn path(name: &str) -> String {
+    let segments: Vec<String> = name.split('/').filter_map(segment).collect();
+    match segments.as_slice() {
+        [only] => format!("models/{only}"),
+        _ => segments.join("/"),
+    }
+}
+
+/// One segment of a path, with everything encoded that has a meaning in a URL; `None` for one that would change the path.
+fn segment(text: &str) -> Option<String> {
+    if matches!(text, "" | "." | "..") {
+        return None;
+    }
+    let mut encoded = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            // A colon would end the name: the method follows it.
+            '%' | ':' | '?' | '#' | '\\' => encoded.push_str(&format!("%{:02X}", u32::from(c))),
+            c => encoded.push(c),
+        }
+    }
+    Some(encoded)
+}
+
+/// Version of a model by its name, such as (2, 5) of `gemini-2.5-flash`; `None` for a name without one, such as
+/// `gemini-flash-latest`.
+fn version(name: &str) -> Option<(u32, u32)> {
+    let version = name.split_once("gemini-")?.1.split('-').next()?;
+    let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+fn is_gemini(name: &str) -> bool {
+    name.rsplit('/')
+        .next()
+        .is_some_and(|name| name.starts_with("gemini-"))
+}
+
+/// Whether a model can be asked for its thoughts. Older models, and those for images and speech, refuse the question.
+pub(super) fn thinks(name: &str) -> bool {
+    let is_other = ["image", "tts", "audio", "live", "embedding"]
+        .iter()
+        .any(|kind| name.contains(kind));
+    is_gemini(name) && !is_other && version(name).is_none_or(|version| version >= (2, 5))
+}
+
+/// Whether a model refuses a call without a thought signature: Gemini 3 and later.
+pub(super) fn wants_signatures(name: &str) -> bool {
+    is_gemini(name) && version(name).is_none_or(|(major, _)| major >= 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_becomes_a_path_that_stays_in_its_place() {
+        for (name, expected) in [
+            ("gemini-2.5-pro", "models/gemini-2.5-pro"),
+            ("models/gemini-2.5-pro", "models/gemini-2.5-pro"),
+            ("tunedModels/mine", "tunedModels/mine"),
+            ("../../../v1/files", "v1/files"),
+            ("a:b?c#d%2e", "models/a%3Ab%3Fc%23d%252e"),
+            ("", ""),
+        ] {
+            assert_eq!(path(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_tell_what_a_model_does() {
+        for (name, is_thinking, is_strict) in [
+            ("gemini-1.5-pro", false, false),
+            ("gemini-2.0-flash", false, false),
+            ("gemini-2.5-flash", true, false),
+            ("models/gemini-2.5-flash", true, false),
+            ("gemini-2.5-flash-image", false, false),
+            ("gemini-3-pro-preview", true, true),
+            ("gemini-3.8-flash", true, true),
+            ("gemini-flash-latest", true, true),
+            ("gemma-3-27b-it", false, false),
+            ("my-model", false, false),
+        ] {
+            assert_eq!(
+                (thinks(name), wants_signatures(name)),
+                (is_thinking, is_strict),
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Answers in the `generateContent` format: the pieces of a stream, or one whole answer.
+//!
+//! Every field is read by itself: an odd value is passed over, an unknown part is kept as it is. Owns the reading only; it
+//! must not know the network. Start from [`Reader`].
+
+use serde_json::{Value, json};
+
+use crate::message::Usage;
+use crate::provider::assemble::{Assembler, Decoder, Fault, ModelReply};
+use crate::provider::lenient::{count, error_in, field, id_in, items, text_in};
+use crate::provider::{Finish, StreamEvent};
+
+/// Parts of tools that the server itself runs: kept whole and sent back.
+const KEPT: [&str; 4] = [
+    "codeExecutionResult",
+    "executableCode",
+    "toolCall",
+    "toolResponse",
+];
+
+/// Reads one answer.
+#[derive(Default)]
+pub(in crate::provider) struct Reader {
+    assembler: Assembler,
+    usage: Usage,
+    finish: Option<Finish>,
+    has_content: bool,
+}
+
+impl Reader {
+    fn part(&mut self, part: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+        let signature =
+            field(part, "thoughtSignature").or_else(|| field(part, "thought_signature"));
+        let signature = signature.filter(|signature| signature.is_string());
+        if let Some(call) = field(part, "functionCall").filter(|call| call.is_object()) {
+            self.call(call, signature, emit);
+        } else if KEPT.iter().any(|name| field(part, name).is_some()) {
+            self.has_content = true;
+            self.assembler.opaque(part.clone());
+        } else {
+            self.text(part, signature, emit);
+        }
+    }
+
+    fn call(&mut self, call: &Value, signature: Option<&Value>, emit: &mut dyn FnMut(StreamEvent)) {
+        self.has_content = true;
+        let (id, name) = (id_in(call, "id"), text_in(call, "name"));
+        let slot =
+            self.assembler
+                .begin_call(&id.unwrap_or_default(), &name.unwrap_or_default(), emit);
+        match call.get("args") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(written)) => self.assembler.arguments(slot, written),
+            Some(args) => self.assembler.arguments(slot, &args.to_string()),
+        }
+        if let Some(signature) = signature {
+            self.assembler
+                .call_extra(slot, "thoughtSignature", signature);
+        }
+    }
+
+    fn text(&mut self, part: &Value, signature: Option<&Value>, emit: &mut dyn FnMut(StreamEvent)) {
+        let text = text_in(part, "text").unwrap_or_default();
+        self.has_content |= !text.trim().is_empty();
+        if part["thought"] == true {
+            self.assembler.thinking(&text, emit);
+            if let Some(signature) = signature {
+                let kept = json!({"text": text, "thought": true, "thoughtSignature": signature});
+                self.assembler.end_thinking(kept);
+            }
+            return;
+        }
+        match signature {
+            // Behind the text in a stream: the signature stays a part of its own.
+            Some(signature) if text.is_empty() => {
+                self.assembler
+                    .opaque(json!({"text": "", "thoughtSignature": signature}));
+            }
+            Some(signature) => self
+                .assembler
+                .opaque(json!({"thoughtSignature": signature})),
+            None => {}
+        }
+        self.assembler.text(&text, emit);
+    }
+
+    fn piece(
+        &mut self,
+        piece: &Value,
+        data: &str,
+        emit: &mut dyn FnMut(StreamEvent),
+    ) -> Result<(), Fault> {
+        if let Some(error) = error_in(piece)
+            && !self.has_ended()
+        {
+            let (status, message) = (status_of(error), data.to_owned());
+            return Err(Fault::Server { status, message });
+        }
+        self.assembler.model(&piece["modelVersion"]);
+        self.count(&piece["usageMetadata"]);
+        // Only one candidate is ever asked for.
+        let Some(candidate) = items(piece, "candidates").next() else {
+            if let Some(reason) = piece.pointer("/promptFeedback/blockReason")
+                && reason
+                    .as_str()
+                    .is_some_and(|reason| reason != "BLOCK_REASON_UNSPECIFIED")
+            {
+                self.finish = Some(Finish::Refused);
+            }
+            return Ok(());
+        };
+        for part in items(&candidate["content"], "parts") {
+            self.part(part, emit);
+        }
+        match candidate["finishReason"].as_str() {
+            None | Some("" | "FINISH_REASON_UNSPECIFIED") => {}
+            Some("STOP") => self.finish = Some(Finish::Done),
+            Some("MAX_TOKENS") => self.finish = Some(Finish::MaxTokens),
+            // The model's fault, and by chance: asked again it mostly writes a call that can be read.
+            Some("MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL") => {
+                let message = data.to_owned();
+                return Err(Fault::Server {
+                    status: 500,
+                    message,
+                });
+            }
+            Some("OTHER") if self.has_content => self.finish = Some(Finish::Done),
+            // SAFETY, RECITATION, BLOCKLIST, PROHIBITED_CONTENT, SPII, LANGUAGE and reasons of tomorrow: held back.
+            Some(_) => self.finish = Some(Finish::Refused),
+        }
+        Ok(())
+    }
+
+    /// Counts of a piece are those of the whole answer so far. Thoughts are counted beside the text, and are paid as it is.
+    fn count(&mut self, usage: &Value) {
+        let at = |name: &str| usage.get(name).and_then(count).unwrap_or(0);
+        let most = |old: &mut u64, new: u64| *old = new.max(*old);
+        let input = at("promptTokenCount").saturating_add(at("toolUsePromptTokenCount"));
+        let output = at("candidatesTokenCount").saturating_add(at("thoughtsTokenCount"));
+        most(&mut self.usage.input_tokens, input);
+        most(&mut self.usage.output_tokens, output);
+        most(
+            &mut self.usage.cache_read_tokens,
+            at("cachedContentTokenCount"),
+        );
+    }
+}
+
+impl Decoder for Reader {
+    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault> {
+        if data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        // A proxy that leaves out `alt=sse` gets one list of all pieces.
+        if data.trim_start().starts_with('[')
+            && let Ok(pieces) = serde_json::from_str::<Vec<Value>>(data)
+        {
+            return pieces
+                .iter()
+                .try_for_each(|piece| self.piece(piece, data, emit));
+        }
+        match self.assembler.parse(data) {
+            Some(piece) => self.piece(&piece, data, emit),
+            None => Ok(()),
+        }
+    }
+
+    fn n_bytes(&self) -> usize {
+        self.assembler.n_bytes()
+    }
+
+    /// The format has no last event: the server closes the connection.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    fn has_ended(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    fn finish(self) -> Result<ModelReply, Fault> {
+        match self.finish {
+            Some(finish) => Ok(self.assembler.finish(finish, self.usage)),
+            None => Err(self.assembler.ended_early()),
+        }
+    }
+}
+
+/// The status of an error inside a stream, which has the form of a `google.rpc.Status`: its code, or what its name means
+/// (<https://cloud.google.com/apis/design/errors>).
+fn status_of(error: &Value) -> u16 {
+    let code = error.get("code").and_then(count);
+    let code = code.and_then(|code| u16::try_from(code).ok());
+    let named = match error["status"].as_str().unwrap_or_default() {
+        "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" => 400,
+        "UNAUTHENTICATED" => 401,
+        "PERMISSION_DENIED" => 403,
+        "NOT_FOUND" => 404,
+        "ABORTED" => 409,
+        "RESOURCE_EXHAUSTED" => 429,
+        "UNAVAILABLE" => 503,
+        "DEADLINE_EXCEEDED" => 504,
+        _ => 500,
+    };
+    code.filter(|code| (400..600).contains(code))
+        .unwrap_or(named)
+}

@@ -1,0 +1,181 @@
+//! Requests in the Responses format.
+//!
+//! The conversation is a flat list of items: messages, calls, outputs of calls, and reasoning, each at the place where it
+//! came. Pure; it must not know how answers are read, except for the items that [`super::stream`] keeps whole. Start from
+//! [`write`].
+
+use serde_json::{Map, Value, json};
+
+use crate::message::{Blob, Content, Message, Part, Role, ToolResult};
+use crate::provider::assemble::sendable_arguments;
+use crate::provider::images::base64;
+use crate::provider::schema::{self, Level};
+use crate::provider::{Images, Request};
+
+/// Beginnings of the names of models that do not reason. OpenAI refuses a request that asks one of them for encrypted
+/// reasoning ("Encrypted content is not supported with this model").
+const NO_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4", "gpt-5-chat"];
+
+pub(super) fn write(request: &Request, images: &Images) -> Value {
+    let mut body = Map::new();
+    let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
+    put("model", json!(request.model));
+    if let Some(max_tokens) = request.max_tokens {
+        put("max_output_tokens", json!(max_tokens));
+    }
+    if let Some(temperature) = request.temperature {
+        put("temperature", json!(temperature));
+    }
+    put("stream", json!(true));
+    put("store", json!(false));
+    let name = request.model.rsplit('/').next().unwrap_or_default();
+    if !NO_REASONING.iter().any(|start| name.starts_with(start)) {
+        put("include", json!(["reasoning.encrypted_content"]));
+    }
+    let system: Vec<&str> = request
+        .system
+        .iter()
+        .map(|block| block.text.as_str())
+        .filter(|text| !text.trim().is_empty())
+        .collect();
+    if !system.is_empty() {
+        put("instructions", json!(system.join("\n\n")));
+    }
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| {
+            // Without `strict` this API makes every property required.
+            json!({
+                "type": "function", "name": tool.name, "description": tool.description, "strict": false,
+                "parameters": schema::cut(&tool.parameters, Level::Common),
+            })
+        });
+        put("tools", tools.collect());
+    }
+    let mut input = Vec::new();
+    for message in &request.messages {
+        match message.role {
+            Role::User => input.extend(user(message, images)),
+            Role::Assistant => assistant(message, &mut input),
+            Role::Tool => input.extend(message.tool_results().map(|one| output(one, images))),
+        }
+    }
+    put("input", Value::Array(input));
+    Value::Object(body)
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "input_text", "text": text})
+}
+
+/// An image, or the line of text in its place.
+fn image(blob: &Blob, images: &Images) -> Value {
+    match images.get(blob) {
+        Ok(bytes) => {
+            let url = format!("data:{};base64,{}", blob.media_type, base64(bytes));
+            json!({"type": "input_image", "image_url": url})
+        }
+        Err(line) => text(&line),
+    }
+}
+
+fn user(message: &Message, images: &Images) -> Option<Value> {
+    let parts = message.content.iter().filter_map(|part| match part {
+        Content::Text { text: said } if !said.trim().is_empty() => Some(text(said)),
+        Content::Blob(blob) => Some(image(blob, images)),
+        _ => None,
+    });
+    let parts: Vec<Value> = parts.collect();
+    (!parts.is_empty()).then(|| json!({"role": "user", "content": parts}))
+}
+
+/// Writes the items of an answer in the order in which they came.
+fn assistant(message: &Message, input: &mut Vec<Value>) {
+    let mut phase = None;
+    for part in &message.content {
+        match part {
+            Content::Text { text } if text.trim().is_empty() => {}
+            Content::Text { text } => {
+                let mut item = json!({"role": "assistant", "content": text});
+                if let Some(phase) = phase.take() {
+                    item["phase"] = phase;
+                }
+                input.push(item);
+            }
+            Content::Thinking {
+                extra: Some(extra), ..
+            } => match extra.get("phase") {
+                Some(of_text) if extra.get("type").is_none() => phase = Some(of_text.clone()),
+                _ => input.extend(kept_item(extra)),
+            },
+            Content::ToolCall(call) => input.push(json!({
+                "type": "function_call", "call_id": call.id, "name": call.name,
+                "arguments": sendable_arguments(&call.arguments).to_string(),
+            })),
+            Content::Blob(blob) => {
+                input.push(json!({"role": "assistant", "content": blob.to_string()}));
+            }
+            // Reasoning without an item came from elsewhere, or the server gave nothing to send back.
+            Content::Thinking { extra: None, .. } | Content::ToolResult(_) => {}
+        }
+    }
+}
+
+/// An item as the server wrote it, without what the API refuses to take back; `None` when nothing of use is left.
+fn kept_item(item: &Value) -> Option<Value> {
+    let mut item = item.as_object()?.clone();
+    item.get("type")?;
+    // "Unknown parameter: 'input[1].status'": the status is for reading only.
+    item.remove("status");
+    item.retain(|_, value| !value.is_null());
+    let has = |name: &str| {
+        item.get(name).is_some_and(|value| match value {
+            Value::String(text) => !text.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            _ => false,
+        })
+    };
+    // Of reasoning that is not stored and comes without its encrypted text nothing but the id is left, and the server
+    // would look for an item with that id. Servers that do not encrypt send the text itself as `content`.
+    let is_reasoning = item.get("type").is_some_and(|kind| kind == "reasoning");
+    if is_reasoning && !has("encrypted_content") {
+        if !has("content") {
+            return None;
+        }
+        item.remove("encrypted_content");
+    }
+    Some(Value::Object(item))
+}
+
+/// The output of a call. The format has no flag for failure, so the text must say it.
+fn output(result: &ToolResult, images: &Images) -> Value {
+    let is_shown = |blob: &Blob| images.get(blob).is_ok();
+    let parts = result.content.iter().map(|part| match part {
+        Part::Text { text: said } => text(said),
+        Part::Json { value } => text(&value.to_string()),
+        Part::Blob(blob) => image(blob, images),
+    });
+    let mut parts: Vec<Value> = parts.collect();
+    let first = parts.first().and_then(|part| part["text"].as_str());
+    let says_so = first
+        .and_then(|text| text.get(..5))
+        .is_some_and(|start| start.eq_ignore_ascii_case("error"));
+    if result.is_error && !says_so {
+        let said = format!("error: {}", first.unwrap_or_default());
+        match parts
+            .first_mut()
+            .filter(|part| part["type"] == "input_text")
+        {
+            Some(first) => *first = text(&said),
+            None => parts.insert(0, text(&said)),
+        }
+    }
+    // A list only where there is an image: not every server that speaks this format takes one.
+    let output = if result.content.blobs().any(is_shown) {
+        parts.retain(|part| part["text"].as_str().is_none_or(|text| !text.is_empty()));
+        Value::Array(parts)
+    } else {
+        let texts = parts.iter().filter_map(|part| part["text"].as_str());
+        Value::String(texts.collect::<Vec<_>>().join("\n"))
+    };
+    json!({"type": "function_call_output", "call_id": result.call_id, "output": output})
+}

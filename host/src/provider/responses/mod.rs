@@ -1,0 +1,40 @@
+//! The Responses API of OpenAI, which its current reasoning models are built for, as a stateless API: nothing is stored at
+//! the server (`store: false`), and reasoning comes and goes as encrypted items.
+//!
+//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must not know the
+//! network (`http`) nor where its key came from (`select`). Start from [`Responses`].
+//!
+//! Format: <https://developers.openai.com/api/reference/resources/responses>.
+
+mod body;
+mod stream;
+
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+use super::client::Format;
+use super::endpoint::Endpoint;
+use super::{Error, Images, Request, Wire, openai};
+
+pub(super) use stream::Reader;
+
+/// The Responses format. A base URL ends in `/v1` for most servers.
+pub(super) struct Responses;
+
+impl Format for Responses {
+    const WIRE: Wire = Wire::OpenaiResponses;
+    const MODELS: (&'static str, &'static str) = ("models", "");
+    type Reader = Reader;
+
+    fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error> {
+        openai::bearer(endpoint)
+    }
+
+    fn body(&self, request: &Request, images: &Images) -> Value {
+        body::write(request, images)
+    }
+
+    fn path(&self, _body: &mut Value) -> String {
+        "responses".to_owned()
+    }
+}

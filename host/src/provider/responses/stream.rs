@@ -1,0 +1,278 @@
+//! Answers in the Responses format: the events of a stream, or one whole response.
+//!
+//! Every field is read by itself: an odd value is passed over, an unknown event is ignored. Owns the reading only; it must
+//! not know the network. Start from [`Reader`].
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::message::Usage;
+use crate::provider::assemble::{Assembler, CallSlot, Decoder, Fault, ModelReply};
+use crate::provider::lenient::{count, count_in, error_in, field, id_in, items, text_in};
+use crate::provider::openai::status_of;
+use crate::provider::{Finish, StreamEvent};
+
+/// Items other than reasoning that are kept whole and sent back. Each of them is complete: an item that waits for an
+/// output, such as `computer_call`, would make the next request invalid.
+const KEPT: [&str; 6] = [
+    "code_interpreter_call",
+    "compaction",
+    "file_search_call",
+    "mcp_call",
+    "mcp_list_tools",
+    "web_search_call",
+];
+
+/// Reads one answer.
+#[derive(Default)]
+pub(in crate::provider) struct Reader {
+    assembler: Assembler,
+    /// Items by their index in the output, or by their id at servers that give no index.
+    items: HashMap<String, Item>,
+    n_done: usize,
+    usage: Usage,
+    finish: Option<Finish>,
+    has_refusal: bool,
+}
+
+/// An item of the output, as far as it was read.
+#[derive(Default)]
+struct Item {
+    call: Option<CallSlot>,
+    /// Some of its text or its arguments came in deltas.
+    has_deltas: bool,
+    has_phase: bool,
+    is_done: bool,
+    /// Index of the part of a reasoning summary that was read last.
+    n_part: u64,
+}
+
+/// The key of the item that an event is about.
+fn key_of(event: &Value) -> String {
+    let index = count_in(event, "output_index").map(|index| format!("#{index}"));
+    let in_item = || id_in(field(event, "item")?, "id");
+    let id = || id_in(event, "item_id").or_else(in_item);
+    index.or_else(id).unwrap_or_default()
+}
+
+impl Reader {
+    fn begin(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+        let state = self.items.entry(key.to_owned()).or_default();
+        match item["type"].as_str() {
+            Some("function_call") if state.call.is_none() => {
+                let id = id_in(item, "call_id").or_else(|| id_in(item, "id"));
+                let name = text_in(item, "name").unwrap_or_default();
+                let slot = self
+                    .assembler
+                    .begin_call(&id.unwrap_or_default(), &name, emit);
+                state.call = Some(slot);
+            }
+            Some("message") if !state.has_deltas && !state.has_phase => {
+                // A model that comments on what it does before its final answer marks both, and wants the marks back.
+                if let Some(phase) = text_in(item, "phase") {
+                    self.assembler.opaque(json!({ "phase": phase }));
+                    state.has_phase = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes from a complete item whatever did not come in deltas.
+    fn end(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+        self.begin(key, item, emit);
+        let state = self.items.entry(key.to_owned()).or_default();
+        if std::mem::replace(&mut state.is_done, true) {
+            return;
+        }
+        self.n_done += 1;
+        let (call, has_deltas) = (state.call, state.has_deltas);
+        match item["type"].as_str() {
+            Some("message") if !has_deltas => {
+                for part in items(item, "content") {
+                    if let Some(text) = text_in(part, "refusal") {
+                        self.has_refusal = true;
+                        self.assembler.text(&text, emit);
+                    } else if let Some(text) = text_in(part, "text") {
+                        self.assembler.text(&text, emit);
+                    }
+                }
+            }
+            Some("function_call") => {
+                if let Some(slot) = call.filter(|_| !has_deltas) {
+                    self.arguments(slot, &item["arguments"]);
+                }
+            }
+            Some("reasoning") => {
+                if !has_deltas {
+                    for (at, part) in items(item, "summary")
+                        .chain(items(item, "content"))
+                        .enumerate()
+                    {
+                        if let Some(text) = text_in(part, "text") {
+                            let border = if at > 0 { "\n\n" } else { "" };
+                            self.assembler.thinking(&format!("{border}{text}"), emit);
+                        }
+                    }
+                }
+                self.assembler.end_thinking(item.clone());
+            }
+            Some(kind) if KEPT.contains(&kind) => self.assembler.opaque(item.clone()),
+            _ => {}
+        }
+    }
+
+    /// Whole arguments: a JSON text, or at some servers the object itself.
+    fn arguments(&mut self, slot: CallSlot, arguments: &Value) {
+        match arguments {
+            Value::Null => {}
+            Value::String(text) => self.assembler.arguments(slot, text),
+            value => self.assembler.arguments(slot, &value.to_string()),
+        }
+    }
+
+    fn delta(&mut self, kind: &str, event: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+        let Some(delta) = text_in(event, "delta") else {
+            return;
+        };
+        let state = self.items.entry(key_of(event)).or_default();
+        let is_first = !std::mem::replace(&mut state.has_deltas, true);
+        match kind {
+            "response.output_text.delta" => self.assembler.text(&delta, emit),
+            "response.refusal.delta" => {
+                self.has_refusal = true;
+                self.assembler.text(&delta, emit);
+            }
+            "response.function_call_arguments.delta" => {
+                if let Some(slot) = state.call {
+                    self.assembler.arguments(slot, &delta);
+                }
+            }
+            _ => {
+                let index = count_in(event, "summary_index").or(count_in(event, "content_index"));
+                let n_part = index.unwrap_or(state.n_part);
+                if std::mem::replace(&mut state.n_part, n_part) != n_part && !is_first {
+                    self.assembler.thinking("\n\n", emit);
+                }
+                self.assembler.thinking(&delta, emit);
+            }
+        }
+    }
+
+    /// Takes a whole response, or the last event of a stream, which has everything once more.
+    fn response(
+        &mut self,
+        response: &Value,
+        status: &str,
+        data: &str,
+        emit: &mut dyn FnMut(StreamEvent),
+    ) -> Result<(), Fault> {
+        self.assembler.model(&response["model"]);
+        if matches!(status, "failed" | "cancelled") || error_in(response).is_some() {
+            return Err(failed(response.get("error").unwrap_or(response), data));
+        }
+        // Items that came as events are done. They are counted as well, because not every server numbers its events as
+        // it orders the output.
+        let n_items = items(response, "output").count();
+        let is_missing = self.n_done < n_items;
+        for (at, item) in items(response, "output").enumerate().filter(|_| is_missing) {
+            let by_id = id_in(item, "id").filter(|id| self.items.contains_key(id));
+            let key = by_id.unwrap_or_else(|| format!("#{at}"));
+            self.end(&key, item, emit);
+        }
+        self.count(&response["usage"]);
+        let reason = response.pointer("/incomplete_details/reason");
+        let finish = match reason.and_then(Value::as_str) {
+            Some("content_filter") => Finish::Refused,
+            Some(_) => Finish::MaxTokens,
+            None if status == "incomplete" => Finish::MaxTokens,
+            None => Finish::Done,
+        };
+        self.finish = Some(finish);
+        Ok(())
+    }
+
+    fn count(&mut self, usage: &Value) {
+        let at = |pointer: &str| usage.pointer(pointer).and_then(count).unwrap_or(0);
+        self.usage = Usage {
+            input_tokens: at("/input_tokens"),
+            output_tokens: at("/output_tokens"),
+            cache_read_tokens: at("/input_tokens_details/cached_tokens"),
+            ..Usage::default()
+        };
+    }
+}
+
+fn failed(error: &Value, data: &str) -> Fault {
+    Fault::Server {
+        status: status_of(error),
+        message: data.to_owned(),
+    }
+}
+
+impl Decoder for Reader {
+    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault> {
+        if data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let Some(event) = self.assembler.parse(data) else {
+            return Ok(());
+        };
+        if self.has_ended() {
+            return Ok(());
+        }
+        match event["type"].as_str().unwrap_or_default() {
+            "response.output_item.added" => {
+                let key = key_of(&event);
+                // There are servers that give every item the index 0.
+                self.items.retain(|old, item| *old != key || !item.is_done);
+                self.begin(&key, &event["item"], emit);
+            }
+            "response.output_item.done" => self.end(&key_of(&event), &event["item"], emit),
+            kind @ ("response.output_text.delta"
+            | "response.refusal.delta"
+            | "response.function_call_arguments.delta"
+            | "response.reasoning_summary_text.delta"
+            | "response.reasoning_text.delta") => self.delta(kind, &event, emit),
+            "response.created" | "response.in_progress" => {
+                self.assembler.model(&event["response"]["model"]);
+            }
+            kind @ ("response.completed" | "response.incomplete" | "response.failed") => {
+                let status = kind.trim_start_matches("response.");
+                self.response(&event["response"], status, data, emit)?;
+            }
+            "error" => return Err(failed(error_in(&event).unwrap_or(&event), data)),
+            _ if event.get("output").is_some_and(Value::is_array) => {
+                let status = event["status"].as_str().unwrap_or("completed");
+                self.response(&event, status, data, emit)?;
+            }
+            _ => {
+                if let Some(error) = error_in(&event) {
+                    return Err(failed(error, data));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn n_bytes(&self) -> usize {
+        self.assembler.n_bytes()
+    }
+
+    fn is_done(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    fn finish(self) -> Result<ModelReply, Fault> {
+        match self.finish {
+            None => Err(self.assembler.ended_early()),
+            Some(_) if self.has_refusal => Ok(self.assembler.finish(Finish::Refused, self.usage)),
+            Some(finish) => Ok(self.assembler.finish(finish, self.usage)),
+        }
+    }
+}

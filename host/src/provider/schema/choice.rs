@@ -1,0 +1,179 @@
+//! Alternatives: one of several schemas.
+
+use serde_json::{Map, Value, json};
+
+use super::Level;
+
+/// A schema for values that fit any of `variants`; `None` when there are none.
+pub(super) fn any_of(
+    variants: Vec<Map<String, Value>>,
+    description: Option<&str>,
+    level: Level,
+) -> Option<Map<String, Value>> {
+    let mut all: Vec<Map<String, Value>> = Vec::new();
+    for variant in variants {
+        for one in taken_apart(variant) {
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
+    }
+    // A variant without a type takes everything, and the others with it.
+    let untyped = |one: &&Map<String, Value>| !one.contains_key("type");
+    if let Some(any) = all.iter().find(untyped) {
+        return Some(any.clone());
+    }
+    if all.len() > 1
+        && let Some(names) = one_enum(&all, description)
+    {
+        return Some(names);
+    }
+    if all.len() <= 1 {
+        return all.pop();
+    }
+    let mut schema = Map::new();
+    schema.insert("anyOf".to_owned(), json!(all));
+    describe(&mut schema, description, level);
+    Some(schema)
+}
+
+/// The alternatives of a cut schema.
+fn taken_apart(mut schema: Map<String, Value>) -> Vec<Map<String, Value>> {
+    match schema.remove("anyOf") {
+        Some(Value::Array(variants)) => {
+            let maps = variants.into_iter().filter_map(|variant| match variant {
+                Value::Object(variant) => Some(variant),
+                _ => None,
+            });
+            maps.collect()
+        }
+        _ => vec![schema],
+    }
+}
+
+/// Names that stand in several schemas, as derived for an enum whose variants have docs, are one enum. Their descriptions
+/// become lines of one description.
+fn one_enum(
+    variants: &[Map<String, Value>],
+    description: Option<&str>,
+) -> Option<Map<String, Value>> {
+    let mut names: Vec<Value> = Vec::new();
+    let mut lines: Vec<String> = description.map(str::to_owned).into_iter().collect();
+    for variant in variants {
+        let mut keys = variant.keys();
+        if !keys.all(|key| matches!(&**key, "type" | "enum" | "description"))
+            || variant["type"] != "string"
+        {
+            return None;
+        }
+        let of_one = variant.get("enum")?.as_array()?;
+        if let Some(Value::String(about)) = variant.get("description") {
+            let told: Vec<String> = of_one.iter().map(ToString::to_string).collect();
+            lines.push(format!("{}: {about}", told.join(", ")));
+        }
+        names.extend(of_one.iter().cloned());
+    }
+    let mut unique: Vec<Value> = Vec::new();
+    names.retain(|name| {
+        let is_new = !unique.contains(name);
+        unique.push(name.clone());
+        is_new
+    });
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), json!("string"));
+    schema.insert("enum".to_owned(), json!(names));
+    if !lines.is_empty() {
+        schema.insert("description".to_owned(), json!(lines.join("\n")));
+    }
+    Some(schema)
+}
+
+/// One object for values that fit any of `variants`: with the properties of all of them, of which those are required that
+/// every one requires. `None` when one is no object.
+pub(super) fn merge(variants: Vec<Map<String, Value>>, level: Level) -> Option<Map<String, Value>> {
+    let mut merged: Option<(Map<String, Value>, Vec<Value>)> = None;
+    for variant in variants {
+        if variant.get("type")? != "object" {
+            return None;
+        }
+        let list = |name: &str| variant.get(name).and_then(Value::as_array).cloned();
+        let required = list("required").unwrap_or_default();
+        let properties = variant.get("properties").and_then(Value::as_object);
+        let properties = properties.cloned().unwrap_or_default();
+        let Some((all, in_all)) = &mut merged else {
+            merged = Some((properties, required));
+            continue;
+        };
+        in_all.retain(|name| required.contains(name));
+        for (name, property) in properties {
+            let joined = match (all.get(&name), &property) {
+                (Some(Value::Object(known)), Value::Object(property)) => {
+                    let both = vec![known.clone(), property.clone()];
+                    any_of(both, None, level).map(Value::Object)
+                }
+                _ => None,
+            };
+            all.insert(name, joined.unwrap_or(property));
+        }
+    }
+    let (properties, required) = merged?;
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), json!("object"));
+    if level != Level::Gemini || !properties.is_empty() {
+        schema.insert("properties".to_owned(), Value::Object(properties));
+    }
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), Value::Array(required));
+    }
+    Some(schema)
+}
+
+/// Adds a description. Beside alternatives Gemini takes no other keyword, so each of them gets it.
+pub(super) fn describe(schema: &mut Map<String, Value>, description: Option<&str>, level: Level) {
+    let Some(description) = description.filter(|text| !text.is_empty()) else {
+        return;
+    };
+    match schema.get_mut("anyOf") {
+        Some(Value::Array(variants)) if level == Level::Gemini => {
+            for variant in variants.iter_mut().filter_map(Value::as_object_mut) {
+                describe(variant, Some(description), level);
+            }
+        }
+        _ => {
+            let told = match schema.get("description").and_then(Value::as_str) {
+                Some(own) if own.contains(description) => own.to_owned(),
+                Some(own) => format!("{description}\n{own}"),
+                None => description.to_owned(),
+            };
+            schema.insert("description".to_owned(), json!(told));
+        }
+    }
+}
+
+/// The same schema, which also takes `null`.
+pub(super) fn with_null(mut schema: Map<String, Value>, level: Level) -> Map<String, Value> {
+    if level == Level::Gemini {
+        match schema
+            .get_mut("anyOf")
+            .and_then(|variants| variants.get_mut(0))
+        {
+            Some(first) => first["nullable"] = json!(true),
+            None => {
+                schema.insert("nullable".to_owned(), json!(true));
+            }
+        }
+        return schema;
+    }
+    if !schema.contains_key("type") && !schema.contains_key("anyOf") {
+        return schema;
+    }
+    let description = schema.remove("description");
+    let mut variants: Vec<Value> = taken_apart(schema).into_iter().map(Value::Object).collect();
+    variants.push(json!({"type": "null"}));
+    let mut schema = Map::new();
+    if let Some(description) = description {
+        schema.insert("description".to_owned(), description);
+    }
+    schema.insert("anyOf".to_owned(), Value::Array(variants));
+    schema
+}

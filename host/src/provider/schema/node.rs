@@ -1,0 +1,433 @@
+//! Cuts one schema, and those within it.
+
+use serde_json::{Map, Value, json};
+
+use super::Level;
+use super::choice;
+use super::flat::{add, flat};
+
+/// Most schemas that are written for one tool. References that fan out could make any number of them.
+const MAX_SCHEMAS: usize = 2000;
+
+/// Deepest nesting of what is written.
+const MAX_DEPTH: usize = 24;
+
+/// Most values of an enum that are told in words where the wire takes no such enum.
+const MAX_TOLD: usize = 20;
+
+/// A cut schema.
+pub(super) struct Node {
+    /// `None` where nothing but `null` is taken.
+    pub(super) schema: Option<Map<String, Value>>,
+    pub(super) takes_null: bool,
+}
+
+/// Cuts the schema of all arguments, which are always an object.
+pub(super) fn root(schema: &Value, level: Level) -> Value {
+    let mut cutter = Cutter {
+        root: schema,
+        level,
+        n_left: MAX_SCHEMAS,
+        open: Vec::new(),
+    };
+    let typed = match schema {
+        Value::Object(schema) => {
+            let mut schema = schema.clone();
+            let part = json!({"type": "object"});
+            match schema.get("$ref") {
+                Some(_) => Value::Object(
+                    [("allOf".to_owned(), json!([part, schema]))]
+                        .into_iter()
+                        .collect(),
+                ),
+                None => {
+                    schema.insert("type".to_owned(), json!("object"));
+                    Value::Object(schema)
+                }
+            }
+        }
+        _ => json!({"type": "object"}),
+    };
+    let cut = cutter.node(&typed, 0).schema;
+    Value::Object(cut.unwrap_or_default())
+}
+
+pub(super) struct Cutter<'a> {
+    root: &'a Value,
+    pub(super) level: Level,
+    n_left: usize,
+    /// References that lead to the schema at hand.
+    open: Vec<String>,
+}
+
+impl Cutter<'_> {
+    pub(super) fn node(&mut self, schema: &Value, depth: usize) -> Node {
+        let Value::Object(schema) = schema else {
+            return self.any(None);
+        };
+        let description = schema.get("description").and_then(Value::as_str);
+        if self.n_left == 0 || depth > MAX_DEPTH {
+            return self.any(description);
+        }
+        self.n_left -= 1;
+        let Some(flat) = flat(self.root, schema, &self.open) else {
+            return self.any(description);
+        };
+        let n_open = self.open.len();
+        self.open.extend(flat.followed);
+        let node = self.keywords(&flat.keywords, depth);
+        self.open.truncate(n_open);
+        node
+    }
+
+    /// A schema that takes anything.
+    pub(super) fn any(&self, description: Option<&str>) -> Node {
+        let types = ["string", "number", "boolean", "object", "array"];
+        let mut schema = Map::new();
+        if self.level == Level::Gemini {
+            // There is no other way to say it: every schema needs a type, and a list needs one for its items.
+            let variants = types.map(|name| match name {
+                "array" => json!({"type": name, "items": {"anyOf":
+                    types[..4].iter().map(|name| json!({"type": name})).collect::<Vec<_>>()}}),
+                _ => json!({"type": name}),
+            });
+            schema.insert("anyOf".to_owned(), variants.into());
+        }
+        choice::describe(&mut schema, description, self.level);
+        Node {
+            schema: Some(schema),
+            takes_null: true,
+        }
+    }
+
+    fn keywords(&mut self, keywords: &Map<String, Value>, depth: usize) -> Node {
+        let description = keywords.get("description").and_then(Value::as_str);
+        let mut types = types(keywords);
+        if types.is_empty() && variants(keywords).is_none() {
+            types.extend(implied_type(keywords));
+        }
+        let takes_null = types.contains(&"null") && takes_null(keywords);
+        types.retain(|name| *name != "null");
+        if let Some(variants) = variants(keywords) {
+            let node = self.choice(keywords, variants, &types, depth);
+            return Node {
+                takes_null: node.takes_null && (takes_null || types.is_empty()),
+                ..node
+            };
+        }
+        if types.is_empty() && takes_null {
+            return Node {
+                schema: None,
+                takes_null,
+            };
+        }
+        if types.is_empty() {
+            return self.any(description);
+        }
+        let typed = types
+            .iter()
+            .filter_map(|name| self.typed(name, keywords, depth));
+        let typed: Vec<Map<String, Value>> = typed.collect();
+        match choice::any_of(typed, None, self.level) {
+            Some(mut schema) => {
+                choice::describe(&mut schema, description, self.level);
+                Node {
+                    schema: Some(schema),
+                    takes_null,
+                }
+            }
+            None => self.any(description),
+        }
+    }
+
+    /// Cuts alternatives, each together with the keywords beside them.
+    fn choice(
+        &mut self,
+        keywords: &Map<String, Value>,
+        variants: &[Value],
+        types: &[&str],
+        depth: usize,
+    ) -> Node {
+        let description = keywords.get("description").and_then(Value::as_str);
+        let mut base = keywords.clone();
+        for name in ["anyOf", "oneOf", "description"] {
+            base.remove(name);
+        }
+        let is_object = types == ["object"] || base.contains_key("properties");
+        let mut nodes = Vec::new();
+        for variant in variants.iter().filter(|variant| variant.is_object()) {
+            nodes.push(self.node(&json!({"allOf": [variant, base]}), depth + 1));
+            if self.n_left == 0 {
+                // What follows is not looked at, so it might be anything.
+                nodes.push(self.any(None));
+                break;
+            }
+        }
+        let takes_null = nodes.iter().any(|node| node.takes_null);
+        let schemas: Vec<Map<String, Value>> =
+            nodes.into_iter().filter_map(|node| node.schema).collect();
+        if schemas.is_empty() && takes_null {
+            return Node {
+                schema: None,
+                takes_null,
+            };
+        }
+        let joined = match is_object {
+            // Alternatives beside properties are refused, and so are alternatives at the root.
+            true => choice::merge(schemas, self.level),
+            false => choice::any_of(schemas, description, self.level),
+        };
+        match joined {
+            Some(mut schema) => {
+                choice::describe(&mut schema, description, self.level);
+                Node {
+                    schema: Some(schema),
+                    takes_null,
+                }
+            }
+            None => {
+                let mut base = base;
+                add(
+                    &mut base,
+                    "description",
+                    &json!(description.unwrap_or_default()),
+                );
+                self.keywords(&base, depth)
+            }
+        }
+    }
+
+    /// Cuts a schema of one type; `None` when no value of it is allowed.
+    fn typed(
+        &mut self,
+        name: &str,
+        keywords: &Map<String, Value>,
+        depth: usize,
+    ) -> Option<Map<String, Value>> {
+        let mut schema = Map::new();
+        schema.insert("type".to_owned(), json!(name));
+        if let Some(values) = values(keywords) {
+            let values: Vec<&Value> = values
+                .into_iter()
+                .filter(|value| is_a(value, name))
+                .collect();
+            if values.is_empty() {
+                return None;
+            }
+            self.values(&values, name, &mut schema);
+        }
+        let formats: &[&str] = match name {
+            "string" => &["date-time"],
+            "integer" => &["int32", "int64"],
+            "number" => &["float", "double"],
+            _ => &[],
+        };
+        let format = keywords.get("format").and_then(Value::as_str);
+        if let Some(format) = format.filter(|format| formats.contains(format)) {
+            schema.insert("format".to_owned(), json!(format));
+        }
+        match name {
+            "string" if self.level == Level::Gemini => {}
+            "string" => sizes(keywords, &["minLength", "maxLength"], &mut schema),
+            "integer" | "number" => bounds(keywords, &mut schema),
+            "array" => {
+                sizes(keywords, &["minItems", "maxItems"], &mut schema);
+                self.items(keywords, &mut schema, depth);
+            }
+            "object" => self.properties(keywords, &mut schema, depth),
+            _ => {}
+        }
+        Some(schema)
+    }
+
+    /// Allowed values: an enum where the wire takes it, else words.
+    fn values(&self, values: &[&Value], name: &str, schema: &mut Map<String, Value>) {
+        let is_taken = match (self.level, name) {
+            (_, "string") => values.iter().all(|value| value.as_str() != Some("")),
+            (Level::Gemini, _) => false,
+            (_, name) => matches!(name, "integer" | "number"),
+        };
+        if is_taken {
+            schema.insert("enum".to_owned(), json!(values));
+        } else if values.len() <= MAX_TOLD && !matches!(name, "object" | "array") {
+            let told: Vec<String> = values.iter().map(ToString::to_string).collect();
+            let told = format!("One of: {}", told.join(", "));
+            schema.insert("description".to_owned(), json!(told));
+        }
+    }
+
+    fn items(
+        &mut self,
+        keywords: &Map<String, Value>,
+        schema: &mut Map<String, Value>,
+        depth: usize,
+    ) {
+        // Beside a prefix, `items` is for what follows it.
+        let items = keywords
+            .get("items")
+            .filter(|items| items.is_object() && !keywords.contains_key("prefixItems"));
+        let node = match items {
+            Some(items) => self.node(items, depth + 1),
+            None => self.any(None),
+        };
+        let items = self.written(node, false);
+        if self.level == Level::Gemini || items.as_object().is_some_and(|items| !items.is_empty()) {
+            schema.insert("items".to_owned(), items);
+        }
+    }
+
+    fn properties(
+        &mut self,
+        keywords: &Map<String, Value>,
+        schema: &mut Map<String, Value>,
+        depth: usize,
+    ) {
+        let list = keywords.get("required").and_then(Value::as_array);
+        let mut required: Vec<&str> = Vec::new();
+        for name in list.into_iter().flatten().filter_map(Value::as_str) {
+            if !required.contains(&name) {
+                required.push(name);
+            }
+        }
+        let mut properties = Map::new();
+        let declared = keywords.get("properties").and_then(Value::as_object);
+        for (name, property) in declared.into_iter().flatten() {
+            if *property != Value::Bool(false) {
+                let node = self.node(property, depth + 1);
+                let is_optional = !required.contains(&name.as_str());
+                properties.insert(name.clone(), self.written(node, is_optional));
+            }
+        }
+        for name in &required {
+            if !properties.contains_key(*name) {
+                let any = self.written(self.any(None), false);
+                properties.insert((*name).to_owned(), any);
+            }
+        }
+        // Gemini refuses an object with an empty list of properties, OpenAI one without any list.
+        if self.level != Level::Gemini || !properties.is_empty() {
+            schema.insert("properties".to_owned(), Value::Object(properties));
+        }
+        if !required.is_empty() {
+            schema.insert("required".to_owned(), json!(required));
+        }
+        let others = keywords
+            .get("additionalProperties")
+            .filter(|others| others.is_object());
+        if let Some(others) = others
+            && self.level != Level::Gemini
+            && !keywords.contains_key("patternProperties")
+        {
+            let node = self.node(others, depth + 1);
+            schema.insert("additionalProperties".to_owned(), self.written(node, false));
+        }
+    }
+
+    /// A schema at its place. For a property that may be left out, `null` need not be named: it means the same.
+    fn written(&self, node: Node, is_optional: bool) -> Value {
+        let is_gemini = self.level == Level::Gemini;
+        let schema = match node.schema {
+            None if is_gemini => return json!({"type": "string", "nullable": true}),
+            None => return json!({"type": "null"}),
+            Some(schema) if node.takes_null && !is_optional => {
+                choice::with_null(schema, self.level)
+            }
+            Some(schema) => schema,
+        };
+        Value::Object(schema)
+    }
+}
+
+/// The declared types of a schema, or those of its values.
+fn types(keywords: &Map<String, Value>) -> Vec<&str> {
+    let mut types: Vec<&str> = match keywords.get("type") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    // A type of no draft says nothing.
+    if types.iter().any(|name| !TYPES.contains(name)) {
+        types.clear();
+    }
+    if types.is_empty() {
+        let values = values(keywords).unwrap_or_default();
+        let of = |value: &Value| TYPES.into_iter().find(|name| is_a(value, name));
+        types = values.into_iter().filter_map(of).collect();
+    }
+    types.dedup();
+    types
+}
+
+/// Integers before numbers, so that a value has the narrower type.
+const TYPES: [&str; 7] = [
+    "string", "integer", "number", "boolean", "array", "object", "null",
+];
+
+fn is_a(value: &Value, name: &str) -> bool {
+    match name {
+        "string" => value.is_string(),
+        // 1.0 is an integer in JSON Schema.
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => value.is_null(),
+    }
+}
+
+fn implied_type(keywords: &Map<String, Value>) -> Option<&'static str> {
+    let has = |names: &[&str]| names.iter().any(|name| keywords.contains_key(*name));
+    match () {
+        () if has(&["properties", "additionalProperties"]) => Some("object"),
+        () if has(&["items", "prefixItems"]) => Some("array"),
+        () => None,
+    }
+}
+
+/// The values of `enum` or `const`.
+fn values(keywords: &Map<String, Value>) -> Option<Vec<&Value>> {
+    if let Some(value) = keywords.get("const") {
+        return Some(vec![value]);
+    }
+    let values = keywords.get("enum")?.as_array()?;
+    (!values.is_empty()).then(|| values.iter().collect())
+}
+
+fn takes_null(keywords: &Map<String, Value>) -> bool {
+    values(keywords).is_none_or(|values| values.iter().any(|value| value.is_null()))
+}
+
+/// The alternatives of a schema.
+fn variants(keywords: &Map<String, Value>) -> Option<&[Value]> {
+    let lists = ["anyOf", "oneOf"].map(|name| keywords.get(name).and_then(Value::as_array));
+    let list = lists.into_iter().flatten().find(|list| !list.is_empty())?;
+    Some(list)
+}
+
+fn sizes(keywords: &Map<String, Value>, names: &[&str], schema: &mut Map<String, Value>) {
+    for name in names {
+        if let Some(size) = keywords.get(*name).and_then(Value::as_u64) {
+            schema.insert((*name).to_owned(), json!(size));
+        }
+    }
+}
+
+/// The range of a number. A border that is excluded is written as one that is not, of an integer the next one.
+fn bounds(keywords: &Map<String, Value>, schema: &mut Map<String, Value>) {
+    let is_integer = schema["type"] == "integer";
+    for (name, excluded, step) in [
+        ("minimum", "exclusiveMinimum", 1),
+        ("maximum", "exclusiveMaximum", -1),
+    ] {
+        let included = keywords.get(name).filter(|bound| bound.is_number());
+        let excluded = keywords.get(excluded).filter(|bound| bound.is_number());
+        let next = excluded.map(|bound| match bound.as_i64() {
+            Some(whole) if is_integer => json!(whole.saturating_add(step)),
+            _ => bound.clone(),
+        });
+        if let Some(bound) = included.cloned().or(next) {
+            schema.insert(name.to_owned(), bound);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Cuts a schema with the one property `x`, and returns what became of the property.
+fn property(schema: &Value, level: Level) -> Value {
+    let mut whole = json!({"type": "object", "properties": {"x": schema}});
+    if let Some(definitions) = schema.get("$defs") {
+        whole["$defs"] = definitions.clone();
+    }
+    cut(&whole, level)["properties"]["x"].clone()
+}
+
+#[test]
+fn a_property_becomes_what_each_wire_takes() {
+    let tree = json!({"type": "object", "description": "A node.", "properties": {
+        "name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}}}});
+    let node = json!({"type": "object", "description": "A node.", "properties": {
+        "name": {"type": "string"},
+        "children": {"type": "array", "items": {"type": "object", "description": "A node."}}}});
+    let scalars =
+        json!([{"type": "string"}, {"type": "number"}, {"type": "boolean"}, {"type": "object"}]);
+    let mut anything = scalars.clone();
+    anything
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"type": "array", "items": {"anyOf": scalars}}));
+    // The schema, then what it becomes for Gemini, and for the others where that differs.
+    let table: Vec<(Value, Value, Option<Value>)> = vec![
+        (
+            json!({"type": ["integer", "null"], "format": "uint32", "minimum": 0, "default": null}),
+            json!({"type": "integer", "minimum": 0}),
+            None,
+        ),
+        (
+            json!({"type": "integer", "format": "int64", "exclusiveMinimum": 0, "exclusiveMaximum": 10, "multipleOf": 5}),
+            json!({"type": "integer", "format": "int64", "minimum": 1, "maximum": 9}),
+            None,
+        ),
+        (
+            json!({"type": "number", "minimum": 0.5, "exclusiveMaximum": 2}),
+            json!({"type": "number", "minimum": 0.5, "maximum": 2}),
+            None,
+        ),
+        (
+            json!({"anyOf": [{"type": "string", "title": "T"}, {"type": "null"}], "description": "D."}),
+            json!({"type": "string", "description": "D."}),
+            None,
+        ),
+        (
+            json!({"type": "string", "pattern": "^a$", "minLength": 1, "format": "email", "examples": ["a"]}),
+            json!({"type": "string"}),
+            Some(json!({"type": "string", "minLength": 1})),
+        ),
+        (
+            json!({"const": "a"}),
+            json!({"type": "string", "enum": ["a"]}),
+            None,
+        ),
+        (
+            json!({"enum": ["a", "b", null]}),
+            json!({"type": "string", "enum": ["a", "b"]}),
+            None,
+        ),
+        (
+            json!({"type": "integer", "enum": [1, 2], "description": "D."}),
+            json!({"type": "integer", "description": "D.\nOne of: 1, 2"}),
+            Some(json!({"type": "integer", "enum": [1, 2], "description": "D."})),
+        ),
+        (
+            json!({"enum": ["", "a"]}),
+            json!({"type": "string", "description": "One of: \"\", \"a\""}),
+            None,
+        ),
+        (
+            json!({"oneOf": [{"const": "a", "description": "First."}, {"const": "b"}], "description": "D."}),
+            json!({"type": "string", "enum": ["a", "b"], "description": "D.\n\"a\": First."}),
+            None,
+        ),
+        (
+            json!({"type": ["string", "integer"], "description": "D."}),
+            json!({"anyOf": [{"type": "string", "description": "D."}, {"type": "integer", "description": "D."}]}),
+            Some(json!({"anyOf": [{"type": "string"}, {"type": "integer"}], "description": "D."})),
+        ),
+        (
+            json!({"type": "array", "items": {"type": ["string", "null"]}, "uniqueItems": true, "maxItems": 3}),
+            json!({"type": "array", "items": {"type": "string", "nullable": true}, "maxItems": 3}),
+            Some(
+                json!({"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "maxItems": 3}),
+            ),
+        ),
+        (
+            json!({"type": "array"}),
+            json!({"type": "array", "items": {"anyOf": anything}}),
+            Some(json!({"type": "array"})),
+        ),
+        (
+            json!({"description": "D."}),
+            Value::Null,
+            Some(json!({"description": "D."})),
+        ),
+        (
+            json!({"type": "object", "properties": {}, "additionalProperties": {"type": "integer"}}),
+            json!({"type": "object"}),
+            Some(
+                json!({"type": "object", "properties": {}, "additionalProperties": {"type": "integer"}}),
+            ),
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": ["string", "null"]}}, "required": ["a", "b", "a"],
+                "additionalProperties": false}),
+            Value::Null,
+            Some(
+                json!({"type": "object", "required": ["a", "b"], "properties":
+                {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "b": {}}}),
+            ),
+        ),
+        (
+            json!({"$ref": "#/$defs/Node", "$defs": {"Node": tree}}),
+            node.clone(),
+            Some({
+                let mut node = node;
+                node["properties"]["children"]["items"]["properties"] = json!({});
+                node
+            }),
+        ),
+        (
+            json!({"allOf": [{"type": "string"}, {"minLength": 2}], "description": "D."}),
+            json!({"type": "string", "description": "D."}),
+            Some(json!({"type": "string", "minLength": 2, "description": "D."})),
+        ),
+        (
+            json!({"$ref": "https://example.com/schema"}),
+            Value::Null,
+            Some(json!({})),
+        ),
+        (
+            json!({"type": "null"}),
+            json!({"type": "string", "nullable": true}),
+            Some(json!({"type": "null"})),
+        ),
+    ];
+    for (schema, gemini, common) in table {
+        if !gemini.is_null() {
+            assert_eq!(property(&schema, Level::Gemini), gemini, "{schema}");
+        }
+        assert_eq!(
+            property(&schema, Level::Common),
+            common.unwrap_or(gemini),
+            "{schema}"
+        );
+    }
+}
+
+#[test]
+fn alternatives_of_all_arguments_are_merged() {
+    let schema = json!({"type": "object", "description": "D.", "oneOf": [
+        {"properties": {"kind": {"const": "file"}, "path": {"type": "string"}}, "required": ["kind", "path"]},
+        {"properties": {"kind": {"const": "url"}, "url": {"type": "string"}}, "required": ["kind"]},
+    ]});
+    let merged = json!({"type": "object", "description": "D.", "required": ["kind"], "properties": {
+        "kind": {"type": "string", "enum": ["file", "url"]},
+        "path": {"type": "string"},
+        "url": {"type": "string"},
+    }});
+    for level in [Level::Full, Level::Common, Level::Gemini] {
+        assert_eq!(cut(&schema, level), merged, "{level:?}");
+    }
+}
+
+#[test]
+fn what_takes_all_of_json_schema_gets_it() {
+    let schema = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Arguments",
+        "type": "object", "properties": {"x": {"type": ["integer", "null"], "format": "uint32"}}});
+    let mut whole = schema.clone();
+    whole
+        .as_object_mut()
+        .unwrap()
+        .retain(|name, _| name == "type" || name == "properties");
+    assert_eq!(cut(&schema, Level::Full), whole);
+    // A list of items is of an older draft.
+    let old = json!({"type": "object", "properties": {"x": {"type": "array", "items": [{"type": "string"}]}}});
+    let cut_old = json!({"type": "object", "properties": {"x": {"type": "array"}}});
+    assert_eq!(cut(&old, Level::Full), cut_old);
+}
+
+#[test]
+fn arguments_are_an_object_whatever_was_declared() {
+    for odd in [
+        json!(null),
+        json!(true),
+        json!([]),
+        json!({}),
+        json!({"type": "string"}),
+        json!({"$ref": "#"}),
+    ] {
+        assert_eq!(cut(&odd, Level::Gemini), json!({"type": "object"}), "{odd}");
+        let common = json!({"type": "object", "properties": {}});
+        assert_eq!(cut(&odd, Level::Common), common, "{odd}");
+    }
+}
+
+#[test]
+fn references_that_fan_out_stay_within_a_bound() {
+    let mut definitions = serde_json::Map::new();
+    for at in 0..20 {
+        let next = json!({"$ref": format!("#/$defs/{}", at + 1)});
+        let schema = json!({"type": "object", "properties": {"a": next, "b": next, "c": next}});
+        definitions.insert(at.to_string(), schema);
+    }
+    let schema =
+        json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/0"}}, "$defs": definitions});
+    for level in [Level::Common, Level::Gemini] {
+        let cut = cut(&schema, level).to_string();
+        assert!(cut.len() < 2_000_000, "{} bytes", cut.len());
+    }
+}
