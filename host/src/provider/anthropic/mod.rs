@@ -12,12 +12,15 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::dialect::Dialect;
 use super::endpoint::Endpoint;
 use super::http::{Http, HttpConfig};
-use super::images::{self, Images};
-use super::{Error, Provider, Request, Response, StreamEvent, Wire, models};
+use super::profile::ServerProfile;
+use super::{Error, Images, Provider, Request, Response, StreamEvent, Wire, models};
 
 pub(super) use stream::Reader;
+
+use crate::model::ModelProfile;
 
 /// The public API.
 pub const DEFAULT_URL: &str = "https://api.anthropic.com";
@@ -28,17 +31,17 @@ const API_VERSION: &str = "2023-06-01";
 /// A client of the Messages API.
 pub struct Anthropic {
     http: Http,
-    images: Option<bool>,
+    server: ServerProfile,
 }
 
 impl Anthropic {
     /// A client of the API at `endpoint`. A base URL with and one without `/v1` mean the same.
     ///
-    /// `images` says whether its models take images; `None` leaves that to their names.
+    /// `server` is what is known of it and its models.
     pub fn new(
         mut endpoint: Endpoint,
         config: HttpConfig,
-        images: Option<bool>,
+        server: ServerProfile,
     ) -> Result<Self, Error> {
         let path = endpoint.url.path().trim_end_matches('/');
         let path = path.strip_suffix("/v1").unwrap_or(path).to_owned();
@@ -53,7 +56,7 @@ impl Anthropic {
         }
         Ok(Self {
             http: Http::new(Wire::AnthropicMessages, endpoint, headers, config)?,
-            images,
+            server,
         })
     }
 }
@@ -63,9 +66,16 @@ impl Provider for Anthropic {
         self.http.provider()
     }
 
-    fn takes_images(&self, model: &str) -> bool {
-        self.images
-            .unwrap_or_else(|| images::is_known_to_see(model))
+    fn profile(&self, model: &str) -> ModelProfile {
+        self.server.of(model)
+    }
+
+    fn learn<'a>(&'a self, model: &'a str, cancel: &'a CancellationToken) -> BoxFuture<'a, ()> {
+        Box::pin(self.server.learn(&self.http, model, cancel))
+    }
+
+    fn answer_limit(&self, model: &str, wanted: Option<u32>, prompt_tokens: u64) -> Option<u32> {
+        self.server.answer_limit(model, wanted, prompt_tokens)
     }
 
     fn models<'a>(
@@ -76,7 +86,9 @@ impl Provider for Anthropic {
     }
 
     fn body(&self, request: &Request, images: &Images) -> Value {
-        body::write(request, images)
+        let mut body = body::write(request, images);
+        self.server.finish(&mut body);
+        body
     }
 
     fn send<'a>(
@@ -86,8 +98,15 @@ impl Provider for Anthropic {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Response, Error>> {
         Box::pin(async move {
+            let path = "v1/messages";
+            let answer = self.http.exchange(path, &body, Reader::default, on, cancel);
+            let answer = answer.await;
+            let mended = answer.as_ref().err();
+            let Some(body) = mended.and_then(|error| Dialect::mended(&body, error)) else {
+                return answer;
+            };
             self.http
-                .exchange("v1/messages", &body, Reader::default, on, cancel)
+                .exchange(path, &body, Reader::default, on, cancel)
                 .await
         })
     }

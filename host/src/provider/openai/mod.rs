@@ -12,51 +12,41 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::dialect::Dialect;
 use super::endpoint::Endpoint;
 use super::http::{Http, HttpConfig};
-use super::images::{self, Images};
-use super::{Error, Provider, Request, Response, StreamEvent, Wire, models};
+use super::profile::ServerProfile;
+use super::{Error, Images, Provider, Request, Response, StreamEvent, Wire, models};
 
 pub(super) use stream::Reader;
+
+use crate::model::ModelProfile;
 
 /// The public API.
 pub const DEFAULT_URL: &str = "https://api.openai.com/v1";
 
-/// URL on which Ollama listens.
-pub const OLLAMA_URL: &str = "http://127.0.0.1:11434/v1";
-
-/// The public API of OpenRouter.
-pub const OPENROUTER_URL: &str = "https://openrouter.ai/api/v1";
-
 /// A client of one server.
 pub struct OpenAi {
     http: Http,
-    token_limit: body::TokenLimit,
-    images: Option<bool>,
+    server: ServerProfile,
 }
 
 impl OpenAi {
     /// A client of the server at `endpoint`, whose base URL ends in `/v1` for most.
     ///
-    /// `images` says whether its models take images; `None` leaves that to their names.
+    /// `server` is what is known of it and its models.
     pub fn new(
         endpoint: Endpoint,
         config: HttpConfig,
-        images: Option<bool>,
+        server: ServerProfile,
     ) -> Result<Self, Error> {
         let mut headers = HeaderMap::new();
         if let Some(value) = endpoint.key_header("Bearer ")? {
             headers.insert(AUTHORIZATION, value);
         }
-        // OpenAI's own newer models refuse the old name, and most other servers do not know the new one.
-        let token_limit = match endpoint.url.host_str() {
-            Some("api.openai.com") => body::TokenLimit::MaxCompletionTokens,
-            _ => body::TokenLimit::MaxTokens,
-        };
         Ok(Self {
             http: Http::new(Wire::OpenaiChat, endpoint, headers, config)?,
-            token_limit,
-            images,
+            server,
         })
     }
 }
@@ -66,9 +56,16 @@ impl Provider for OpenAi {
         self.http.provider()
     }
 
-    fn takes_images(&self, model: &str) -> bool {
-        self.images
-            .unwrap_or_else(|| images::is_known_to_see(model))
+    fn profile(&self, model: &str) -> ModelProfile {
+        self.server.of(model)
+    }
+
+    fn learn<'a>(&'a self, model: &'a str, cancel: &'a CancellationToken) -> BoxFuture<'a, ()> {
+        Box::pin(self.server.learn(&self.http, model, cancel))
+    }
+
+    fn answer_limit(&self, model: &str, wanted: Option<u32>, prompt_tokens: u64) -> Option<u32> {
+        self.server.answer_limit(model, wanted, prompt_tokens)
     }
 
     fn models<'a>(
@@ -79,7 +76,9 @@ impl Provider for OpenAi {
     }
 
     fn body(&self, request: &Request, images: &Images) -> Value {
-        body::write(request, images, self.token_limit)
+        let mut body = body::write(request, images);
+        self.server.finish(&mut body);
+        body
     }
 
     fn send<'a>(
@@ -89,8 +88,15 @@ impl Provider for OpenAi {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Response, Error>> {
         Box::pin(async move {
+            let path = "chat/completions";
+            let answer = self.http.exchange(path, &body, Reader::default, on, cancel);
+            let answer = answer.await;
+            let mended = answer.as_ref().err();
+            let Some(body) = mended.and_then(|error| Dialect::mended(&body, error)) else {
+                return answer;
+            };
             self.http
-                .exchange("chat/completions", &body, Reader::default, on, cancel)
+                .exchange(path, &body, Reader::default, on, cancel)
                 .await
         })
     }
