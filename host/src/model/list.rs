@@ -56,6 +56,7 @@ pub(crate) fn price(model: &str) -> Option<Price> {
 }
 
 /// Names of the models in the table.
+#[cfg(feature = "cli")]
 pub(crate) fn names() -> impl Iterator<Item = &'static String> {
     list().models.keys()
 }

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use list::LIST_DATE;
-pub(crate) use list::{longest, names, price};
+#[cfg(feature = "cli")]
+pub(crate) use list::names;
+pub(crate) use list::{longest, price};
 pub use price::Price;
 
 use crate::config::{Section, number};

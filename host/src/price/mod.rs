@@ -67,8 +67,9 @@ impl Prices {
 
     /// Names of models that have a price, the operator's first.
     #[cfg(feature = "cli")]
-    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
-        self.0.keys().chain(model::names()).cloned()
+    pub(crate) fn names(&self) -> Vec<String> {
+        let listed = model::names().cloned();
+        self.0.keys().cloned().chain(listed).collect()
     }
 
     /// The price of a model; `None` when none is known.

@@ -41,6 +41,8 @@ pub use http::HttpConfig;
 pub(crate) use http::install_tls;
 pub use images::Images;
 pub use named::{NamedProvider, ProvidersConfig};
+#[cfg(feature = "cli")]
+pub(crate) use preset::{issuer, local_servers};
 pub use select::{Choice, KeySource, Keys, ProviderConfig, Selected, select};
 pub use wire::Wire;
 

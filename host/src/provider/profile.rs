@@ -89,6 +89,11 @@ impl ServerProfile {
     pub(crate) fn finish(&self, body: &mut Value) {
         let model = body.get("model").and_then(Value::as_str);
         let profile = self.of(model.unwrap_or_default());
+        if let (Some(most), Some(limit)) = (profile.answer_tokens, body.get_mut("max_tokens"))
+            && limit.as_u64().is_some_and(|limit| limit > u64::from(most))
+        {
+            *limit = Value::from(most);
+        }
         self.dialect.apply(body, &profile);
     }
 
@@ -191,6 +196,9 @@ mod tests {
         let mut body = json!({"model": "claude-opus-5-5", "temperature": 0.5});
         ServerProfile::default().finish(&mut body);
         assert_eq!(body, json!({"model": "claude-opus-5-5"}));
+        let mut body = json!({"model": "claude-3-haiku", "max_tokens": 8_192});
+        ServerProfile::default().finish(&mut body);
+        assert_eq!(body["max_tokens"], 4_096);
         let mut body = json!({"temperature": 0.5});
         ServerProfile::default().finish(&mut body);
         assert_eq!(body, json!({"temperature": 0.5}));
