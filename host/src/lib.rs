@@ -35,6 +35,7 @@ pub mod event;
 // Parts of a turn.
 #[doc(hidden)]
 pub mod folder;
+pub mod model;
 pub mod price;
 pub mod provider;
 pub mod session;

@@ -36,7 +36,7 @@ fn looking(n: usize) -> Setup {
     let mut setup = Setup::new(script).tool(look());
     setup.config.max_steps = 300;
     setup.config.compact = CompactConfig {
-        threshold_tokens: 20_000,
+        threshold_tokens: Some(20_000),
         keep_last_messages: 4,
         keep_tokens: 3000,
         max_summary_tokens: 1000,

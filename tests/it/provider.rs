@@ -6,9 +6,11 @@
     reason = "a test fails by panicking"
 )]
 
+mod asked;
 mod failures;
 mod scripted;
 pub(crate) mod server;
+mod tunnel;
 mod wires;
 
 use std::sync::Arc;

@@ -15,6 +15,9 @@ const BYTES_PER_TOKEN: u64 = 3;
 /// Room for a transcript that is left whatever the settings say, in bytes.
 const LEAST_TRANSCRIPT: u64 = 10_000;
 
+/// Tokens of a transcript that fit most models, where compaction is switched off.
+const UNCOMPACTED_TOKENS: u64 = 80_000;
+
 /// Longest part of the model's words that the session keeps, in bytes.
 const KEPT_BYTES: usize = 16 << 10;
 
@@ -34,7 +37,9 @@ pub(super) struct HostQuestion<'a> {
 impl TurnScope {
     /// Longest transcript that a model is asked about: what a conversation may be before it is compacted.
     pub(super) fn transcript_bytes(&self) -> usize {
-        let tokens = self.spec.config.compact.threshold_tokens;
+        let profile = self.spec.provider.profile(&self.spec.model);
+        let config = &self.spec.config.compact;
+        let tokens = config.threshold(&profile).unwrap_or(UNCOMPACTED_TOKENS);
         let bytes = tokens.saturating_mul(BYTES_PER_TOKEN).max(LEAST_TRANSCRIPT);
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }

@@ -17,6 +17,10 @@ pub struct AgentConfig {
     /// Most steps of one turn; a follow-up gets as many again.
     #[serde(deserialize_with = "number::within::<1, 100_000, _, _>")]
     pub max_steps: u32,
+    /// Most tokens of one answer of the model, reasoning included. Absent: the longest answer of the model, at most 64,000, where
+    /// its API wants a number, and else the server's own limit. It is never more than the model can write.
+    #[serde(deserialize_with = "number::within_if_set::<1, 1_000_000_000, _, _>")]
+    pub max_tokens: Option<u32>,
     /// Review of an answer before it is shown.
     pub reflect: ReflectConfig,
     /// Maximum number of tool calls per answer; the model is told which were dropped. Default: 128.
@@ -51,6 +55,7 @@ impl Default for AgentConfig {
     fn default() -> Self {
         Self {
             max_steps: 50,
+            max_tokens: None,
             reflect: ReflectConfig::default(),
             max_calls: 128,
             max_parallel_calls: 8,

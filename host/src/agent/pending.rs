@@ -102,10 +102,26 @@ impl<'a> Pending<'a> {
         }
         complete(&mut response.usage, self.request, &response.message);
         let models = [response.model.as_deref(), Some(&*self.request.model)];
-        let prices = &self.scope.spec.config.prices;
-        let cost = prices.cost(models.into_iter().flatten(), &response.usage);
+        let cost = self.cost(models.into_iter().flatten(), &response.usage);
         response.cost_usd = known(cost);
         cost
+    }
+
+    /// The cost by the price of one of `models`, or else by the one that the server itself tells.
+    fn cost<'n>(&self, models: impl IntoIterator<Item = &'n str>, usage: &Usage) -> Cost {
+        let spec = &self.scope.spec;
+        let cost = spec.config.prices.cost(models, usage);
+        let told = || spec.provider.profile(&self.request.model).price;
+        match Some(cost.unpriced_tokens)
+            .filter(|n| *n > 0)
+            .and_then(|_| told())
+        {
+            Some(price) => Cost {
+                usd: price.of(usage),
+                unpriced_tokens: 0,
+            },
+            None => cost,
+        }
     }
 
     /// Ends the request without an answer. `is_paid` says whether the model may still have worked.
@@ -145,8 +161,7 @@ impl<'a> Pending<'a> {
             estimated: true,
             ..Usage::default()
         };
-        let prices = &self.scope.spec.config.prices;
-        let cost = prices.cost([&*self.request.model], &usage);
+        let cost = self.cost([&*self.request.model], &usage);
         self.scope.add_used(usage, cost);
         self.scope.spec.session.append_or_defer(Body::Unanswered {
             turn: self.caller.context.turn,

@@ -158,10 +158,10 @@ pub(super) struct OpenArgs {
 
 #[derive(Debug, Default, ClapArgs)]
 pub(super) struct ModelArgs {
-    /// anthropic, openai, ollama, openrouter or scripted
-    #[arg(long, value_name = "NAME")]
+    /// anthropic, openai, ollama, openrouter, another provider or scripted
+    #[arg(long, value_name = "NAME", add = completion::providers())]
     pub(super) provider: Option<String>,
-    /// Name of the model
+    /// Name of the model, or PROVIDER/NAME
     #[arg(long, value_name = "NAME", add = completion::models())]
     pub(super) model: Option<String>,
     /// Script of the scripted provider, TOML or JSON

@@ -18,7 +18,7 @@ use crate::config::{Config, Layer};
 use crate::paths::file_name;
 use crate::plugin::manifest::FILE_NAME;
 use crate::price::Prices;
-use crate::provider::ProviderConfig;
+use crate::provider::{Choice, ProviderConfig, ProvidersConfig};
 use crate::session::SessionStore;
 use crate::skill::FOLDER;
 
@@ -91,19 +91,44 @@ pub(super) fn sessions() -> ArgValueCandidates {
     })
 }
 
-/// Names of models: the one of the settings, and those that have a price.
+fn config() -> Config {
+    let layers = setup::paths(None)
+        .ok()
+        .and_then(|paths| Layer::files(&paths.user_config()).ok());
+    Config::new(layers.unwrap_or_default())
+}
+
+/// Names of providers: the operator's own, and those that Rind knows.
+pub(super) fn providers() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let choice = Choice {
+            providers: config().section().unwrap_or_default(),
+            ..Choice::default()
+        };
+        proposed(
+            choice
+                .known_providers()
+                .into_iter()
+                .map(CompletionCandidate::new),
+        )
+    })
+}
+
+/// Names of models: the one of the settings, those of named providers, and those that have a price.
 pub(super) fn models() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let layers = setup::paths(None)
-            .ok()
-            .and_then(|paths| Layer::files(&paths.user_config()).ok());
-        let config = Config::new(layers.unwrap_or_default());
+        let config = config();
         let own = config
             .section::<ProviderConfig>()
             .ok()
             .and_then(|provider| provider.model);
         let prices = config.section::<Prices>().unwrap_or_default();
-        let names = own.into_iter().chain(prices.names());
+        let providers: ProvidersConfig = config.section().unwrap_or_default();
+        let named = providers.0.into_iter().flat_map(|(name, provider)| {
+            let models = provider.model.into_iter().chain(provider.models);
+            models.map(move |model| format!("{name}/{model}"))
+        });
+        let names = own.into_iter().chain(named).chain(prices.names());
         proposed(names.map(CompletionCandidate::new))
     })
 }

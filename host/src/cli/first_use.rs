@@ -16,17 +16,11 @@ use super::{edit, render, secrets, setup, terminal};
 use crate::config::{Config, Layer};
 use crate::paths::Paths;
 use crate::provider::endpoint::Endpoint;
-use crate::provider::openai::OLLAMA_URL;
-use crate::provider::select::issuer;
-use crate::provider::{HttpConfig, Selected, Wire, connect};
+use crate::provider::profile::ServerProfile;
+use crate::provider::{HttpConfig, Selected, Wire, connect, issuer, local_servers};
 
-/// Servers that run on one's own machine, and where. The first has another address in a variable of its own.
-const SERVERS: [(&str, &str); 4] = [
-    ("Ollama", OLLAMA_URL),
-    ("LM Studio", "http://127.0.0.1:1234/v1"),
-    ("llama.cpp", "http://127.0.0.1:8080/v1"),
-    ("vLLM", "http://127.0.0.1:8000/v1"),
-];
+/// Name of the provider whose servers have another address in a variable of their own.
+const OLLAMA: &str = "ollama";
 
 /// Variable of Ollama's own with its address, `HOST:PORT`.
 const OLLAMA_HOST: &str = "OLLAMA_HOST";
@@ -43,8 +37,12 @@ const OPENROUTER_MODEL: &str = "openrouter/auto";
 /// A model that a server on this machine has.
 #[derive(Debug)]
 struct Offered {
+    /// Name of the provider.
+    provider: &'static str,
+    /// Name of the server for people.
     server: &'static str,
     url: String,
+    is_usual_url: bool,
     model: String,
 }
 
@@ -96,22 +94,22 @@ async fn offered() -> Vec<Offered> {
         true => format!("{}/v1", host.trim_end_matches('/')),
         false => format!("http://{host}/v1"),
     });
-    let servers = SERVERS.iter().enumerate().map(|(at, (server, url))| {
-        let url = ollama
-            .clone()
-            .filter(|_| at == 0)
-            .unwrap_or_else(|| (*url).to_owned());
-        async move { (*server, models(&url).await.unwrap_or_default(), url) }
+    let servers = local_servers().map(|(provider, server, usual)| {
+        let own = ollama.clone().filter(|_| provider == OLLAMA);
+        let url = own.unwrap_or_else(|| usual.to_owned());
+        async move {
+            let models = models(&url).await.unwrap_or_default().into_iter();
+            models.map(move |model| Offered {
+                provider,
+                server,
+                is_usual_url: url == usual,
+                url: url.clone(),
+                model,
+            })
+        }
     });
     let found = futures_util::future::join_all(servers).await;
-    let offered = found.into_iter().flat_map(|(server, models, url)| {
-        let models = models.into_iter();
-        models.map(move |model| Offered {
-            server,
-            url: url.clone(),
-            model,
-        })
-    });
+    let offered = found.into_iter().flatten();
     offered.take(MAX_OFFERED).collect()
 }
 
@@ -123,26 +121,25 @@ async fn models(url: &str) -> anyhow::Result<Vec<String>> {
         key: None,
         key_env: String::new(),
         advice: String::new(),
+        headers: http::HeaderMap::default(),
+        key_in: None,
     };
     let ms = u64::try_from(PATIENCE.as_millis())?;
-    let http = HttpConfig {
+    let config = HttpConfig {
         connect_timeout_ms: ms,
         first_byte_timeout_ms: ms,
         ..HttpConfig::default()
     };
-    let server = connect(Wire::OpenaiChat, endpoint, http, None)?;
+    let server = connect(Wire::OpenaiChat, endpoint, config, ServerProfile::default())?;
     let cancel = CancellationToken::new();
     Ok(tokio::time::timeout(PATIENCE, server.models(&cancel)).await??)
 }
 
 impl Offered {
     fn settings(&self) -> Vec<(&'static str, String)> {
-        let name = match self.server {
-            "Ollama" => "ollama",
-            _ => "openai",
-        };
-        let mut all = vec![("name", name.to_owned()), ("model", self.model.clone())];
-        if self.url != OLLAMA_URL {
+        let name = self.provider.to_owned();
+        let mut all = vec![("name", name), ("model", self.model.clone())];
+        if !self.is_usual_url {
             all.push(("base_url", self.url.clone()));
         }
         all

@@ -27,6 +27,7 @@ mod git_settings;
 mod grants;
 mod input;
 mod install;
+mod keys;
 mod manual;
 mod models;
 mod open;

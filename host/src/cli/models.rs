@@ -32,6 +32,8 @@ pub(super) struct Listed {
     pub(super) name: String,
     /// US dollars for a million tokens of input and of output; none when no price is known.
     pub(super) price: Option<(f64, f64)>,
+    /// Tokens of the context window; none when it is not known.
+    pub(super) window: Option<u64>,
 }
 
 pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
@@ -51,6 +53,7 @@ pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
             .into_iter()
             .map(|name| Listed {
                 price: prices.of(&name).map(|price| (price.input, price.output)),
+                window: selected.provider.profile(&name).window_tokens,
                 name,
             })
             .collect(),

@@ -9,7 +9,7 @@ use super::args::{ModelArgs, PluginArgs};
 use super::command::About;
 use super::exit_code::{Usage, bail_usage};
 use super::secrets::OperatorSecrets;
-use super::{carried, render};
+use super::{carried, keys, render};
 use crate::agent::{AgentConfig, ArchivalConfig, SubagentsConfig, check_archival};
 use crate::config::{Config, Layer, PluginsConfig, Section};
 use crate::egress::EgressOptions;
@@ -18,6 +18,7 @@ use crate::grant::ask::GrantOptions;
 use crate::grant::held::HeldFolder;
 use crate::host::{self, Host, Session};
 use crate::message::ToolSpec;
+use crate::model::Models;
 use crate::package::installed;
 use crate::package::lock_file::{Entry, Locked};
 use crate::package::signature::InstallConfig;
@@ -27,7 +28,7 @@ use crate::plugin::discover::Source;
 use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::plugin::protected;
 use crate::price::Prices;
-use crate::provider::{self, ProviderConfig, Selected, scripted};
+use crate::provider::{Choice, ProviderConfig, ProvidersConfig, Selected, scripted};
 use crate::script::HooksConfig;
 use crate::session::Resolved;
 use crate::skill::Skills;
@@ -41,6 +42,8 @@ pub(super) const SECTIONS: &[&str] = &[
     ArchivalConfig::NAME,
     SubagentsConfig::NAME,
     ProviderConfig::NAME,
+    ProvidersConfig::NAME,
+    Models::NAME,
     ToolPolicy::NAME,
     PluginsConfig::NAME,
     Prices::NAME,
@@ -134,16 +137,27 @@ pub(super) fn provider(
         section.name = Some(session.provider.clone());
         section.model = Some(session.model.clone());
     }
+    if let (Some(typed), Some(named)) = (&model.provider, &section.name)
+        && typed != named
+    {
+        (section.base_url, section.api_key_env) = (None, None);
+    }
     section.name = model.provider.clone().or(section.name);
     section.model = model.model.clone().or(section.model);
     section.script = model.script.clone().or(section.script);
-    let secrets = OperatorSecrets::read(&paths.config)?;
-    // Where requests go is said in the open.
-    let variable = |name: &str| match name.ends_with("_URL") {
-        true => env(name),
-        false => secrets.variable(name),
+    let mut providers: ProvidersConfig = config.section()?;
+    let https = providers.0.values_mut().filter_map(|own| own.http.as_mut());
+    for http in std::iter::once(&mut section.http).chain(https) {
+        http.ca_file = http.ca_file.take().map(|path| keys::place(paths, &path));
+    }
+    let choice = Choice {
+        provider: section,
+        providers,
+        models: config.section()?,
+        is_exact: resumed.is_some() && model.model.is_none(),
+        is_pinned: model.provider.is_some(),
     };
-    let mut selected = provider::select(&section, &variable)?;
+    let mut selected = choice.select(&keys::OperatorKeys::new(paths)?)?;
     if resumed.is_some() && model.model.is_none() {
         selected.why = "the model of this session; --model selects another".to_owned();
     }
@@ -241,13 +255,12 @@ pub(super) fn about(
     skills: Arc<Skills>,
 ) -> anyhow::Result<About> {
     let policy: ToolPolicy = config.section()?;
-    let compact = agent_config(config)?.compact;
     Ok(About {
         paths: paths.clone(),
         plugins,
         rules: policy.rules.iter().map(ToString::to_string).collect(),
         skills,
-        compacts_at: compact.enabled.then_some(compact.threshold_tokens),
+        compact: agent_config(config)?.compact,
     })
 }
 

@@ -52,7 +52,7 @@ pub(super) fn agent(
         provider: builder.provider,
         model: builder.model,
         temperature: None,
-        max_tokens: None,
+        max_tokens: parts.config.max_tokens,
         tools,
         hooks: Arc::new(open.registry),
         policy: builder.policy,

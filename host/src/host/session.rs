@@ -209,6 +209,12 @@ impl Session {
         (spec.provider.name(), &spec.model)
     }
 
+    /// Client of the model API that is asked.
+    #[must_use]
+    pub fn provider(&self) -> &Arc<dyn Provider> {
+        &self.agent.spec().provider
+    }
+
     /// Takes the last turn out of the conversation, so that the model never hears of it again. What it did stays done: files,
     /// what plugins keep, the cost. Its lines stay in the file of the session. `None` when there is no turn left.
     ///

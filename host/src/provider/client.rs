@@ -22,17 +22,19 @@ use super::assemble::Decoder;
 use super::endpoint::Endpoint;
 use super::fit::{Target, fit};
 use super::http::{Http, HttpConfig};
-use super::images::{self, Images};
+use super::images::Images;
 use super::mend::{Mend, Mends};
+use super::profile::ServerProfile;
 use super::{
     Error, Provider, Request, Response, StreamEvent, Wire, anthropic, gemini, models, openai,
     responses,
 };
 use crate::lock::lock;
+use crate::model::ModelProfile;
 
 /// Connects to the API at `endpoint`, which speaks `wire`. Nothing is sent before the first request.
 ///
-/// `images` says whether its models take images; `None` decides by the name of the model.
+/// `server` is what is known of it and of its models.
 ///
 /// # Errors
 /// A key that no HTTP header can carry, and a TLS setup that does not work.
@@ -40,13 +42,13 @@ pub fn connect(
     wire: Wire,
     endpoint: Endpoint,
     http: HttpConfig,
-    images: Option<bool>,
+    server: ServerProfile,
 ) -> Result<Arc<dyn Provider>, Error> {
     Ok(match wire {
-        Wire::AnthropicMessages => client(anthropic::Messages, endpoint, http, images)?,
-        Wire::OpenaiChat => client(openai::Chat::at(&endpoint), endpoint, http, images)?,
-        Wire::OpenaiResponses => client(responses::Responses, endpoint, http, images)?,
-        Wire::Gemini => client(gemini::Gemini, endpoint, http, images)?,
+        Wire::AnthropicMessages => client(anthropic::Messages, endpoint, http, server)?,
+        Wire::OpenaiChat => client(openai::Chat, endpoint, http, server)?,
+        Wire::OpenaiResponses => client(responses::Responses, endpoint, http, server)?,
+        Wire::Gemini => client(gemini::Gemini, endpoint, http, server)?,
     })
 }
 
@@ -81,7 +83,7 @@ pub(super) trait Format: Send + Sync + 'static {
 struct Client<F> {
     format: F,
     http: Http,
-    images: Option<bool>,
+    server: ServerProfile,
     /// Corrections by model that refusals of this server taught.
     mends: Mutex<HashMap<String, Mends>>,
 }
@@ -90,14 +92,14 @@ fn client<F: Format>(
     format: F,
     mut endpoint: Endpoint,
     http: HttpConfig,
-    images: Option<bool>,
+    server: ServerProfile,
 ) -> Result<Arc<dyn Provider>, Error> {
     format.adapt_url(&mut endpoint.url);
     let headers = format.headers(&endpoint)?;
     Ok(Arc::new(Client {
         http: Http::new(F::WIRE, endpoint, headers, http)?,
         format,
-        images,
+        server,
         mends: Mutex::default(),
     }))
 }
@@ -107,9 +109,16 @@ impl<F: Format> Provider for Client<F> {
         self.http.provider()
     }
 
-    fn takes_images(&self, model: &str) -> bool {
-        self.images
-            .unwrap_or_else(|| images::is_known_to_see(model))
+    fn profile(&self, model: &str) -> ModelProfile {
+        self.server.of(model)
+    }
+
+    fn learn<'a>(&'a self, model: &'a str, cancel: &'a CancellationToken) -> BoxFuture<'a, ()> {
+        Box::pin(self.server.learn(&self.http, model, cancel))
+    }
+
+    fn answer_limit(&self, model: &str, wanted: Option<u32>, prompt_tokens: u64) -> Option<u32> {
+        self.server.answer_limit(model, wanted, prompt_tokens)
     }
 
     fn models<'a>(
@@ -121,23 +130,24 @@ impl<F: Format> Provider for Client<F> {
     }
 
     fn body(&self, request: &Request, images: &Images) -> Value {
-        let mends = lock(&self.mends)
-            .get(&request.model)
-            .cloned()
-            .unwrap_or_default();
+        let mends = lock(&self.mends).get(&request.model).cloned();
+        let mends = mends.unwrap_or_else(|| Mends::of(self.server.mends));
         let target = Target {
             provider: self.name(),
             wire: F::WIRE,
             mends: &mends,
         };
         let mut body = self.format.body(&fit(request, &target), images);
+        self.server.finish(&mut body);
         mends.apply(&mut body);
         body
     }
 
     fn mend(&self, mend: &Mend, request: &Request) -> bool {
         let mut mends = lock(&self.mends);
-        let mends = mends.entry(request.model.clone()).or_default();
+        let mends = mends
+            .entry(request.model.clone())
+            .or_insert_with(|| Mends::of(self.server.mends));
         mends.learn(mend, &request.messages)
     }
 

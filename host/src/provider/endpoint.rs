@@ -6,10 +6,14 @@
 use std::fmt;
 
 use reqwest::Url;
-use reqwest::header::HeaderValue;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
 use super::error::Error;
 use super::server_text::ServerText;
+
+/// Least characters of a key that is hidden. Keys that somebody issued have 20 and more; one of fewer than eight characters is
+/// no secret, whoever guards a server with it.
+const MIN_SECRET_CHARS: usize = 8;
 
 /// A secret. It can be sent, never shown: `Debug` hides it and there is no `Display`.
 #[derive(Clone, PartialEq, Eq)]
@@ -23,8 +27,19 @@ impl ApiKey {
         (!key.is_empty()).then(|| Self(key.to_owned()))
     }
 
+    /// Whether the text is a secret by its length. Servers without a key are commonly given a dummy such as `k`, `none` or
+    /// `ollama`, which stands within the words of a message by chance.
+    fn is_secret(&self) -> bool {
+        self.0.chars().count() >= MIN_SECRET_CHARS
+    }
+
+    /// Hides the key in a text. A dummy is left where it stands.
     fn hide_in(&self, text: &str) -> String {
-        text.replace(&self.0, "[key]")
+        if self.is_secret() {
+            text.replace(&self.0, "[key]")
+        } else {
+            text.to_owned()
+        }
     }
 }
 
@@ -49,6 +64,10 @@ pub struct Endpoint {
     pub key_env: String,
     /// Advice for a server that does not answer, half a sentence for people.
     pub advice: String,
+    /// Headers of every request, beside and before those of the wire.
+    pub headers: HeaderMap,
+    /// Header that carries the key, in place of the one that the wire has for it.
+    pub key_in: Option<HeaderName>,
 }
 
 impl Endpoint {
@@ -67,8 +86,28 @@ impl Endpoint {
         Ok(parsed)
     }
 
-    /// A header value of `prefix` and the key that HTTP libraries will not log; `None` without a key.
+    /// A header value of `prefix` and the key that HTTP libraries will not log; `None` without a key, and where another header
+    /// than that of the wire carries it.
     pub(crate) fn key_header(&self, prefix: &str) -> Result<Option<HeaderValue>, Error> {
+        match &self.key_in {
+            Some(_) => Ok(None),
+            None => self.key_value(prefix),
+        }
+    }
+
+    /// Puts the key into the header [`key_in`](Self::key_in), with `Bearer` before it where that is `authorization`.
+    pub(super) fn set_key_header(&mut self) -> Result<(), Error> {
+        let Some(name) = self.key_in.clone() else {
+            return Ok(());
+        };
+        let prefix = if name == AUTHORIZATION { "Bearer " } else { "" };
+        if let Some(value) = self.key_value(prefix)? {
+            self.headers.insert(name, value);
+        }
+        Ok(())
+    }
+
+    fn key_value(&self, prefix: &str) -> Result<Option<HeaderValue>, Error> {
         let Some(key) = &self.key else {
             return Ok(None);
         };
@@ -106,6 +145,15 @@ impl Endpoint {
         url
     }
 
+    /// The address of `path` under the base URL without a version at its end: beside the API that the wire is for.
+    pub(crate) fn join_root(&self, path: &str) -> Url {
+        let mut root = self.clone();
+        let base = root.url.path().trim_end_matches('/');
+        let base = base.strip_suffix("/v1").unwrap_or(base).to_owned();
+        root.url.set_path(&base);
+        root.join(path)
+    }
+
     /// Whether the server is on this machine, so that no proxy can be meant for it.
     pub(crate) fn is_loopback(&self) -> bool {
         let host = self.url.host_str().unwrap_or_default();
@@ -136,6 +184,8 @@ mod tests {
                 key: key.and_then(ApiKey::new),
                 key_env: "OPENAI_API_KEY".to_owned(),
                 advice: String::new(),
+                headers: HeaderMap::new(),
+                key_in: None,
             }
         }
     }
@@ -152,6 +202,36 @@ mod tests {
         let said = endpoint.said("no such key: sk-secret").to_string();
         assert_eq!(said, "\"no such key: [key]\"");
         assert_eq!(endpoint.shown_url(), "http://localhost:1/v1");
+    }
+
+    #[test]
+    fn a_dummy_of_a_few_letters_is_no_secret_within_words() {
+        for (key, hidden) in [
+            ("k", false),
+            ("none", false),
+            ("ollama", false),
+            ("12345678", true),
+        ] {
+            let endpoint = Endpoint::for_test("http://h", Some(key));
+            let text = format!("thinking of none, said ollama about {key}.");
+            let said = endpoint.said(&text);
+            assert_eq!(said.as_str() != text, hidden, "{key}: {said}");
+        }
+    }
+
+    #[test]
+    fn another_header_may_carry_the_key() {
+        for (name, expected) in [
+            ("api-key", "sk-secret"),
+            ("authorization", "Bearer sk-secret"),
+        ] {
+            let mut endpoint = endpoint("http://h");
+            endpoint.key_in = Some(HeaderName::from_static(name));
+            endpoint.set_key_header().unwrap();
+            assert_eq!(endpoint.key_header("Bearer ").unwrap(), None);
+            assert_eq!(endpoint.headers[name], expected);
+            assert!(endpoint.headers[name].is_sensitive());
+        }
     }
 
     #[test]
@@ -178,6 +258,14 @@ mod tests {
             ("https://h/a/b?key=1", "https://h/a/b/chat?key=1"),
         ] {
             assert_eq!(endpoint(base).join("chat").as_str(), joined);
+        }
+        for (base, root) in [
+            ("http://h/v1", "http://h/api/show"),
+            ("http://h/v1/", "http://h/api/show"),
+            ("http://h", "http://h/api/show"),
+            ("http://h/a/v1?q=1", "http://h/a/api/show?q=1"),
+        ] {
+            assert_eq!(endpoint(base).join_root("api/show").as_str(), root);
         }
     }
 

@@ -3,13 +3,14 @@
 //! The one place of the provider layer that makes an HTTP client, waits, retries and honors cancellation. It must not
 //! know any wire format: a [`Decoder`] reads the events. Start from [`Http::exchange`].
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, Once};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
+use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use reqwest::redirect::Policy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -22,7 +23,7 @@ use super::replay::Feed;
 use super::retry::{Attempt, Failure, status_failure, stream_failure};
 use super::sse::{MAX_ANSWER_BYTES, RawCopy};
 use super::wait::Wait;
-use super::{Response, StreamEvent, Wire};
+use super::{Response, StreamEvent, Wire, connection};
 use crate::config::number;
 use crate::lock::lock;
 use crate::message::{Message, Writer};
@@ -73,6 +74,9 @@ pub struct HttpConfig {
     /// Longest `Retry-After` that is waited for; 60 s. A server that asks for more is believed, and the call fails.
     #[serde(deserialize_with = "number::within::<0, 86_400_000, _, _>")]
     pub max_retry_after_ms: u64,
+    /// PEM file with certificate authorities that are trusted beside those of the system. A relative path is in the folder of
+    /// `config.toml`.
+    pub ca_file: Option<PathBuf>,
 }
 
 impl Default for HttpConfig {
@@ -87,6 +91,7 @@ impl Default for HttpConfig {
             max_attempts: 4,
             retry_delay_ms: 500,
             max_retry_after_ms: 60_000,
+            ca_file: None,
         }
     }
 }
@@ -123,19 +128,10 @@ impl Http {
         headers: HeaderMap,
         config: HttpConfig,
     ) -> Result<Self, Error> {
-        install_tls();
-        let mut client = reqwest::Client::builder()
-            .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
-            // A redirect could carry the key to another host.
-            .redirect(Policy::none())
-            // Attempts are counted here, and only here.
-            .retry(reqwest::retry::never());
-        if endpoint.is_loopback() {
-            client = client.no_proxy();
-        }
+        let mut headers = headers;
+        headers.extend(endpoint.headers.clone());
         Ok(Self {
-            client: client.build().map_err(Error::Client)?,
+            client: connection::build(&endpoint, &config)?,
             wire,
             endpoint,
             headers,
@@ -216,12 +212,55 @@ impl Http {
     }
 
     async fn document(&self, attempt: Attempt<'_>, query: &str) -> Result<Value, Failure> {
-        let mut wait = Wait::first_byte(&self.endpoint, &self.config, Instant::now());
         let mut url = self.endpoint.join(attempt.path);
         if !query.is_empty() {
             url.set_query(Some(query));
         }
-        let mut response = self.send(attempt, self.client.get(url), &mut wait).await?;
+        self.read_document(attempt, self.client.get(url)).await
+    }
+
+    /// The address of `path` under the base URL.
+    pub(super) fn under(&self, path: &str) -> Url {
+        self.endpoint.join(path)
+    }
+
+    /// The address of `path` under the base URL without its version, for an API of the server's own.
+    pub(super) fn root(&self, path: &str) -> Url {
+        self.endpoint.join_root(path)
+    }
+
+    /// Asks for the JSON document at a `url` of this server, with POST where there is a `body`. One attempt; `None` when it
+    /// fails.
+    pub(super) async fn ask(
+        &self,
+        url: &Url,
+        body: Option<&Value>,
+        cancel: &CancellationToken,
+    ) -> Option<Value> {
+        let attempt = Attempt {
+            endpoint: &self.endpoint,
+            model: "?",
+            path: "",
+            number: 1,
+        };
+        let request = match body {
+            Some(body) => self.client.post(url.clone()).json(body),
+            None => self.client.get(url.clone()),
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            document = self.read_document(attempt, request) => document.ok(),
+        }
+    }
+
+    async fn read_document(
+        &self,
+        attempt: Attempt<'_>,
+        request: reqwest::RequestBuilder,
+    ) -> Result<Value, Failure> {
+        let mut wait = Wait::first_byte(&self.endpoint, &self.config, Instant::now());
+        let mut response = self.send(attempt, request, &mut wait).await?;
         let mut body = Vec::new();
         while let Some(piece) = wait.until(response.chunk()).await? {
             wait.progress();

@@ -1,7 +1,7 @@
 //! The images of a request: which of them are sent, and the line of text in place of the others.
 //!
-//! Owns how many images a request has room for and which models are known to take any. It must not know where bytes are
-//! kept: they are read through a function. Start from [`Images::choose`].
+//! Owns how many images a request has room for. It must not know where bytes are kept (they are read through a function) nor
+//! which models take images (`model` does). Start from [`Images::choose`].
 
 use std::collections::HashMap;
 
@@ -15,59 +15,6 @@ const MAX_IMAGES: usize = 20;
 
 /// Most bytes of all images of a request. APIs take 32 MB, in which base64 is a third longer.
 const MAX_TOTAL_BYTES: u64 = 16 << 20;
-
-/// Parts of the names of models that take images, in lower case.
-const SEEING: &[&str] = &[
-    "claude-",
-    "chatgpt-4o",
-    "gpt-4-turbo",
-    "gpt-4.",
-    "gpt-4o",
-    "gpt-5",
-    "gemini",
-    "gemma-3",
-    "gemma3",
-    "grok-4",
-    "internvl",
-    "llama-4",
-    "llama4",
-    "llava",
-    "minicpm-v",
-    "moondream",
-    "o1-pro",
-    "o3-pro",
-    "o4-mini",
-    "omni",
-    "pixtral",
-    "vision",
-    "-vl",
-    "vl:",
-    "2.5vl",
-];
-
-/// Whole names, without what comes before them and a date behind: what begins like them may not take images.
-const SEEING_WHOLE: &[&str] = &["o1", "o3"];
-
-/// Parts of the names of those among them that take none.
-const BLIND: &[&str] = &[
-    "claude-2",
-    "claude-instant",
-    "gpt-4o-audio",
-    "gpt-4o-mini-audio",
-];
-
-/// Whether a model is known by its name to take images. Of one that is not known, nobody can say before it has refused.
-#[must_use]
-pub fn is_known_to_see(model: &str) -> bool {
-    let model = model.to_ascii_lowercase();
-    let name = model.rsplit('/').next().unwrap_or(&model);
-    let has = |part: &&str| name.contains(*part);
-    let is_whole = |whole: &&str| {
-        let rest = name.strip_prefix(*whole);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("-2"))
-    };
-    !BLIND.iter().any(has) && (SEEING.iter().any(has) || SEEING_WHOLE.iter().any(is_whole))
-}
 
 /// The images of a request, by the id of their blob.
 #[derive(Debug, Default)]
@@ -129,19 +76,6 @@ pub(super) fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn models_are_known_by_their_names() {
-        let seeing = "claude-sonnet-4-5 anthropic/claude-3.5-sonnet gpt-4o gpt-4.1-mini gpt-5-mini o1 o3 o3-2025-04-16 \
-                      openai/o3 o4-mini qwen2.5vl:7b Qwen/Qwen2.5-VL-7B-Instruct llava llama3.2-vision google/gemini-2.5-pro";
-        for model in seeing.split(' ') {
-            assert!(is_known_to_see(model), "{model}");
-        }
-        let blind = "claude-2.1 gpt-3.5-turbo gpt-4 gpt-4-0613 o1-mini o3-mini llama3.2 deepseek-chat test-model scripted";
-        for model in blind.split(' ').chain([""]) {
-            assert!(!is_known_to_see(model), "{model}");
-        }
-    }
 
     fn png(n: u32, size: u64) -> Blob {
         let header = [

@@ -190,6 +190,15 @@ pub struct Mends {
 }
 
 impl Mends {
+    /// Corrections that are known before the first request.
+    pub(super) fn of(known: &[Mend]) -> Self {
+        let mut mends = Self::default();
+        for mend in known {
+            mends.learn(mend, &[]);
+        }
+        mends
+    }
+
     /// Takes up a correction for a request with these messages. Returns whether it changes anything: a refusal of what was
     /// corrected already is not answered again.
     pub(super) fn learn(&mut self, mend: &Mend, messages: &[Message]) -> bool {

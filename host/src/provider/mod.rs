@@ -5,8 +5,12 @@
 //! the loop. Start from [`Provider`].
 
 pub mod anthropic;
+mod ask;
 mod assemble;
 mod client;
+mod connect;
+mod connection;
+pub mod dialect;
 pub mod endpoint;
 pub mod error;
 mod fit;
@@ -16,7 +20,10 @@ pub mod images;
 mod lenient;
 pub mod mend;
 mod models;
+mod named;
 pub mod openai;
+mod preset;
+pub mod profile;
 #[doc(hidden)]
 pub mod replay;
 pub mod responses;
@@ -43,11 +50,15 @@ pub use http::HttpConfig;
 pub(crate) use http::install_tls;
 pub use images::Images;
 pub use mend::Mend;
-pub use select::{ProviderConfig, Selected, select};
+pub use named::{NamedProvider, ProvidersConfig};
+#[cfg(feature = "cli")]
+pub(crate) use preset::{issuer, local_servers};
+pub use select::{Choice, KeySource, Keys, ProviderConfig, Selected, select};
 pub use wire::Wire;
 
 pub use crate::message::Finish;
 use crate::message::{Message, ToolSpec, Usage};
+use crate::model::{ModelProfile, Models};
 
 /// Bytes of a raw answer that are kept for `after-provider-response`.
 pub const MAX_RAW_BYTES: usize = 256 << 10;
@@ -146,9 +157,26 @@ pub trait Provider: Send + Sync {
     /// Name of the provider, as in `--provider`.
     fn name(&self) -> &str;
 
+    /// Returns the abilities of a model, as far as they are known by now. Default: the table that comes with Rind.
+    fn profile(&self, model: &str) -> ModelProfile {
+        Models::default().of(model, ModelProfile::default())
+    }
+
     /// Whether images may be sent to a model of this name. For one that refuses them a request with an image fails as a whole.
-    fn takes_images(&self, _model: &str) -> bool {
-        false
+    fn takes_images(&self, model: &str) -> bool {
+        self.profile(model).images == Some(true)
+    }
+
+    /// Asks the server about a model, so that [`profile`](Self::profile) knows more. Called before each request of the agent; it
+    /// returns at once when there is nothing to learn, within a few seconds otherwise, and never fails. Default: does nothing.
+    fn learn<'a>(&'a self, _model: &'a str, _cancel: &'a CancellationToken) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Returns the number of tokens to limit an answer to, behind a prompt of about `prompt_tokens`. `wanted` is the number
+    /// that settings or hooks want. `None` leaves the limit to the server. Default: `wanted`.
+    fn answer_limit(&self, _model: &str, wanted: Option<u32>, _prompt_tokens: u64) -> Option<u32> {
+        wanted
     }
 
     /// Lists the models that the server offers, by name; none where the provider has no such list.

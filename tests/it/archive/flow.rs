@@ -441,7 +441,7 @@ async fn compaction_leaves_holders_alone_and_takes_a_summary_for_any_other_text(
     script.extend(reads(4));
     let mut setup = archiving(script);
     setup.config.archival.trigger.token_threshold = 1_000_000;
-    setup.config.compact.threshold_tokens = 8000;
+    setup.config.compact.threshold_tokens = Some(8000);
     setup.config.compact.keep_last_messages = 1;
     setup.config.compact.keep_tokens = 1;
     setup.config.compact.max_summary_tokens = 200;

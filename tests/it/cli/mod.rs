@@ -27,6 +27,8 @@ mod install_wider;
 mod ledger;
 mod new;
 mod plugin_command;
+mod providers;
+mod providers;
 mod scripts;
 mod serve;
 mod settings;

@@ -56,8 +56,8 @@ fn help_of_run_explains_every_flag() {
       [PROMPT]  Task for the model; read from standard input when it is absent or `-`
 
     Options:
-          --provider <NAME>    anthropic, openai, ollama, openrouter or scripted
-          --model <NAME>       Name of the model
+          --provider <NAME>    anthropic, openai, ollama, openrouter, another provider or scripted
+          --model <NAME>       Name of the model, or PROVIDER/NAME
           --script <FILE>      Script of the scripted provider, TOML or JSON
           --set <KEY=VALUE>    One setting, as in `--set agent.max_steps=10`
           --plugin <PATH>      Load the plugin, or the plugins, in this folder as well
@@ -114,7 +114,7 @@ fn an_unknown_setting_is_named_with_file_and_line() {
     assert_snapshot!(rind.run(&["run", "hello"]).screen(), @r"
     exit 2
     ---- stderr
-    error: [RIND_HOME]/config/config.toml:3: in [agent]: unknown field `max_stepz`, expected one of `max_steps`, `reflect`, `max_calls`, `max_parallel_calls`, `tool_timeout_seconds`, `tool_output_bytes`, `context_files`, `compact`
+    error: [RIND_HOME]/config/config.toml:3: in [agent]: unknown field `max_stepz`, expected one of `max_steps`, `max_tokens`, `reflect`, `max_calls`, `max_parallel_calls`, `tool_timeout_seconds`, `tool_output_bytes`, `context_files`, `compact`
     ");
     rind.config("[agent]\nmax_steps = 5\n\n[agentt]\n");
     assert_snapshot!(rind.run(&["plugin", "list"]).screen(), @r"
@@ -148,10 +148,10 @@ fn a_script_that_is_not_there_is_named() {
 #[test]
 fn an_unknown_provider_and_a_missing_key_say_what_to_do() {
     let rind = Rind::default();
-    assert_snapshot!(rind.run(&["run", "hello", "--provider", "gemini"]).screen(), @r"
+    assert_snapshot!(rind.run(&["run", "hello", "--provider", "gemeni"]).screen(), @r"
     exit 2
     ---- stderr
-    error: unknown provider `gemini`; known: anthropic, openai, ollama, openrouter, scripted
+    error: unknown provider `gemeni`; known: anthropic, openai, ollama, openrouter, gemini, deepseek, mistral, groq, xai, azure, bedrock, vertex, lm-studio, llama-cpp, vllm, scripted
     ");
     assert_snapshot!(rind.run(&["run", "hello", "--provider", "anthropic"]).screen(), @r"
     exit 2

@@ -311,7 +311,7 @@ pub(super) fn make_archived(setup: &mut Setup, n_calls: usize) {
 pub(super) fn make_long(setup: &mut Setup) {
     std::fs::write(setup.workspace().join("a.txt"), "alpha\n".repeat(1200)).unwrap();
     setup.config.compact = CompactConfig {
-        threshold_tokens: 6_000,
+        threshold_tokens: Some(6_000),
         keep_last_messages: 2,
         keep_tokens: 0,
         ..CompactConfig::default()

@@ -39,7 +39,7 @@ pub(super) async fn whole_turn(host: &Host) -> (Vec<Stamped>, Vec<String>) {
     setup.skills = rind::skill::Skills::new([plain], Vec::new());
     make_long(&mut setup);
     // The tools of archival stand in every request.
-    setup.config.compact.threshold_tokens = 8_000;
+    setup.config.compact.threshold_tokens = Some(8_000);
     make_archived(&mut setup, 3);
     let mut running = setup.build();
     let queue = running.agent.steering();

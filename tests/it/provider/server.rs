@@ -145,8 +145,14 @@ impl Server {
                 let Some(request) = receive(&mut stream).await else {
                     continue;
                 };
-                log.lock().unwrap().push(request);
                 let reply = replies[n_served.min(replies.len() - 1)].clone();
+                if is_about_models(&request, &reply) {
+                    let _ = stream
+                        .write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+                        .await;
+                    continue;
+                }
+                log.lock().unwrap().push(request);
                 n_served += 1;
                 // Side by side, so that a silent reply does not keep the next client waiting.
                 let notify = Arc::clone(&notify);
@@ -168,6 +174,13 @@ impl Server {
     pub(crate) fn received(&self) -> Vec<Received> {
         self.received.lock().unwrap().clone()
     }
+}
+
+/// Whether a request asks about a model while the next reply is an answer of one: it is none of the test's requests.
+fn is_about_models(request: &Received, reply: &Reply) -> bool {
+    let is_answer = reply.head.contains("text/event-stream");
+    let paths = ["/models", "/props", "/api/ps", "/api/show"];
+    is_answer && paths.iter().any(|path| request.line.ends_with(path))
 }
 
 /// The next request; `None` for a client that speaks TLS, which is told off as real servers do.

@@ -36,7 +36,7 @@ async fn nobody_works_on_what_is_refused() {
     let mut setup = Setup::new(script);
     let long = "a line of text\n".repeat(2_000);
     std::fs::write(setup.workspace().join("a.txt"), long).unwrap();
-    setup.config.compact.threshold_tokens = 8_000;
+    setup.config.compact.threshold_tokens = Some(8_000);
     setup.config.compact.max_summary_tokens = 200;
     setup.config.compact.keep_last_messages = 1;
     setup.config.compact.keep_tokens = 1;

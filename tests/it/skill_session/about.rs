@@ -232,7 +232,7 @@ async fn compaction_leaves_one_line_of_a_skill_about_files() {
     script.extend((0..14).map(|_| read("long.txt")));
     script.push(Reply::text("done"));
     let mut setup = setup(script, [about("text", &["a.txt"])]);
-    setup.config.compact.threshold_tokens = 6_000;
+    setup.config.compact.threshold_tokens = Some(6_000);
     setup.config.compact.keep_last_messages = 2;
     setup.config.compact.keep_tokens = 500;
     put(

@@ -292,7 +292,7 @@ async fn the_text_of_an_active_skill_comes_again_once_after_compaction_and_still
     script.extend((0..12).map(|_| read()));
     script.extend([bash("touch touched"), Reply::text("done")]);
     let mut setup = setup(script, [rules]);
-    setup.config.compact.threshold_tokens = 6_000;
+    setup.config.compact.threshold_tokens = Some(6_000);
     setup.config.compact.keep_last_messages = 2;
     setup.config.compact.keep_tokens = 500;
     std::fs::write(
@@ -351,7 +351,7 @@ async fn the_text_of_a_skill_that_lasts_stays_when_its_turn_is_archived() {
 
 /// Has the session compact while `n` results come in.
 fn compacting(setup: &mut Setup) {
-    setup.config.compact.threshold_tokens = 6_000;
+    setup.config.compact.threshold_tokens = Some(6_000);
     setup.config.compact.keep_last_messages = 2;
     setup.config.compact.keep_tokens = 500;
     let long = "words of a file\n".repeat(400);

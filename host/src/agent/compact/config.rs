@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::config::number;
+use crate::model::ModelProfile;
 
 /// Settings for compaction: when the conversation is shortened, and how much of it stays. Tokens are counted before a request
 /// is sent, and the count follows what the provider reports.
@@ -11,20 +12,22 @@ use crate::config::number;
 pub struct CompactConfig {
     /// Whether it is done at all.
     pub enabled: bool,
-    /// A request with more tokens than this, system prompt and tools included, is preceded by compaction.
-    #[serde(deserialize_with = "number::within::<100, 1_000_000_000, _, _>")]
-    pub threshold_tokens: u64,
+    /// A request with more tokens than this, system prompt and tools included, is preceded by compaction. Absent: four fifths
+    /// of what the model's window leaves beside an answer, or 80,000 when the window is not known.
+    #[serde(deserialize_with = "number::within_if_set::<100, 1_000_000_000, _, _>")]
+    pub threshold_tokens: Option<u64>,
     /// Number of the newest messages that always stay.
     #[serde(deserialize_with = "number::within::<0, 1_000_000_000, _, _>")]
     pub keep_last_messages: usize,
-    /// Tokens of the newest messages that always stay. A tool call and its result are never parted, so it may be more.
+    /// Tokens of the newest messages that always stay. A tool call and its result are never parted, so it may be more. With a
+    /// threshold that follows the window it is a quarter of that at most.
     #[serde(deserialize_with = "number::within::<0, 1_000_000_000, _, _>")]
     pub keep_tokens: u64,
     /// Longest summary, in tokens; also at most half of the messages that it replaces.
     #[serde(deserialize_with = "number::within::<10, 1_000_000_000, _, _>")]
     pub max_summary_tokens: u64,
     /// A request that has more tokens than this after all is sent with its tool results cut, the oldest first. The session
-    /// keeps them whole. Absent: never.
+    /// keeps them whole. Absent: the window without room for an answer, or never when the window is not known.
     #[serde(deserialize_with = "number::within_if_set::<100, 1_000_000_000, _, _>")]
     pub hard_limit_tokens: Option<u64>,
 }
@@ -33,8 +36,7 @@ impl Default for CompactConfig {
     fn default() -> Self {
         Self {
             enabled: true,
-            // Leaves room for an answer and a large tool result in a window of 128,000, the smallest that is common.
-            threshold_tokens: 80_000,
+            threshold_tokens: None,
             keep_last_messages: 6,
             keep_tokens: 16_000,
             max_summary_tokens: 4_000,
@@ -43,14 +45,129 @@ impl Default for CompactConfig {
     }
 }
 
-impl CompactConfig {
+/// Threshold for a model of an unknown window: leaves room for an answer and a large tool result in one of 128,000, the smallest
+/// that is common on the internet.
+const UNKNOWN_WINDOW_THRESHOLD: u64 = 80_000;
+
+/// Part of the room for prompts that is used before compaction, in percent. The rest takes the next tool results, and the error
+/// of the estimate.
+const THRESHOLD_PERCENT: u64 = 80;
+
+/// Least threshold that follows from a window: below it nothing but the system prompt fits.
+const LEAST_THRESHOLD: u64 = 1_000;
+
+/// Limits of the requests to one model, in tokens: the settings, filled in from the profile of the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) threshold: u64,
+    pub(super) keep_last_messages: usize,
+    pub(super) keep: u64,
+    pub(super) max_summary: u64,
+    /// Limit above which tool results are sent cut.
+    pub(super) hard: Option<u64>,
+}
+
+impl Limits {
     /// Tokens of a request below which nothing is ever done.
     pub(super) fn least_that_matters(&self) -> u64 {
-        let threshold = if self.enabled {
-            self.threshold_tokens
-        } else {
-            u64::MAX
+        self.threshold.min(self.hard.unwrap_or(u64::MAX))
+    }
+
+    /// The limits below the tokens of a request that a server refused as too long. Counts are estimates, so a quarter of it
+    /// stays free.
+    pub(super) fn below(mut self, refused: Option<u64>) -> Self {
+        if let Some(refused) = refused {
+            let most = refused / 4 * 3;
+            self.threshold = self.threshold.min(most);
+            self.keep = self.keep.min(most / 4);
+            self.max_summary = self.max_summary.min(most / 4);
+            self.hard = Some(self.hard.map_or(most, |hard| hard.min(most)));
+        }
+        self
+    }
+}
+
+impl CompactConfig {
+    /// Tokens of a request to a model of this profile above which older messages are replaced; `None` when they never are.
+    #[must_use]
+    pub fn threshold(&self, model: &ModelProfile) -> Option<u64> {
+        self.enabled.then(|| self.limits(model).threshold)
+    }
+
+    /// The limits for a model. A setting wins over the window.
+    pub(super) fn limits(&self, model: &ModelProfile) -> Limits {
+        // The answer shares the window with the prompt. A model that may fill its whole window with one answer gets a quarter.
+        let room = model.window_tokens.map(|window| {
+            let answer = model.answer_tokens.map_or(u64::MAX, u64::from);
+            window - answer.min(window / 4)
+        });
+        let follows = room.map(|room| (room / 100 * THRESHOLD_PERCENT).max(LEAST_THRESHOLD));
+        let threshold = self.threshold_tokens.or(follows);
+        let keep = match self.threshold_tokens.is_none() {
+            true => self.keep_tokens.min(follows.unwrap_or(u64::MAX) / 4),
+            false => self.keep_tokens,
         };
-        threshold.min(self.hard_limit_tokens.unwrap_or(u64::MAX))
+        Limits {
+            threshold: threshold.unwrap_or(UNKNOWN_WINDOW_THRESHOLD),
+            keep_last_messages: self.keep_last_messages,
+            keep,
+            max_summary: self.max_summary_tokens,
+            hard: self.hard_limit_tokens.or(room.filter(|_| self.enabled)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(window: Option<u64>, answer: Option<u32>) -> ModelProfile {
+        ModelProfile {
+            window_tokens: window,
+            answer_tokens: answer,
+            ..ModelProfile::default()
+        }
+    }
+
+    #[test]
+    fn the_threshold_follows_the_window_unless_it_is_set() {
+        let unset = CompactConfig::default();
+        let set = CompactConfig {
+            threshold_tokens: Some(5_000),
+            ..CompactConfig::default()
+        };
+        // Window, longest answer; threshold, kept tokens, hard limit.
+        for (window, answer, expected) in [
+            (None, None, (80_000, 16_000, None)),
+            (None, Some(8_192), (80_000, 16_000, None)),
+            (Some(32_768), None, (19_600, 4_900, Some(24_576))),
+            (Some(8_192), Some(4_096), (4_880, 1_220, Some(6_144))),
+            (
+                Some(200_000),
+                Some(64_000),
+                (120_000, 16_000, Some(150_000)),
+            ),
+            (Some(200_000), Some(8_192), (153_440, 16_000, Some(191_808))),
+            (
+                Some(1_000_000),
+                Some(128_000),
+                (697_600, 16_000, Some(872_000)),
+            ),
+            (Some(256), Some(1), (1_000, 250, Some(255))),
+        ] {
+            let limits = unset.limits(&model(window, answer));
+            let found = (limits.threshold, limits.keep, limits.hard);
+            assert_eq!(found, expected, "{window:?} {answer:?}");
+            let limits = set.limits(&model(window, answer));
+            assert_eq!((limits.threshold, limits.keep), (5_000, 16_000));
+        }
+        let off = CompactConfig {
+            enabled: false,
+            ..CompactConfig::default()
+        };
+        let small = model(Some(32_768), None);
+        assert_eq!(off.limits(&small).hard, None);
+        assert_eq!(off.threshold(&small), None);
+        assert_eq!(unset.threshold(&small), Some(19_600));
     }
 }

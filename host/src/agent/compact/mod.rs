@@ -17,6 +17,7 @@ pub use config::CompactConfig;
 pub(super) use estimate::request_tokens;
 pub(super) use fit::cut_middle;
 
+use self::config::Limits;
 use self::estimate::{Bound, Counter, Gauge, Sizes};
 use self::slice::Tail;
 use super::emit::blocked;
@@ -56,13 +57,15 @@ pub(super) struct Compaction {
     not_below: u64,
     /// Tokens of the smallest request that a server refused as longer than the model's window.
     refused: Option<u64>,
+    /// Tokens of a request from which on its size matters, as of the last step.
+    least_that_matters: u64,
 }
 
 impl Compaction {
     /// Records what a provider reported for a request.
-    pub(super) fn learn(&mut self, request: &Request, reported: u64, config: &CompactConfig) {
+    pub(super) fn learn(&mut self, request: &Request, reported: u64, _: &CompactConfig) {
         // Half of what matters: the ratio is to be known before it is needed.
-        if self.bound.learn(reported) > config.least_that_matters() / 2 {
+        if self.bound.learn(reported) > self.least_that_matters / 2 {
             self.gauge.learn(self.counter.of_request(request), reported);
         }
     }
@@ -76,20 +79,6 @@ impl Compaction {
         let tokens = self.gauge.tokens(self.counter.of_request(request));
         self.refused = self.refused.min(Some(tokens)).or(Some(tokens));
         self.try_again();
-    }
-
-    /// The settings, with bounds below what a server refused. Counts are estimates, so a quarter stays free.
-    fn bounded(&self, config: &CompactConfig) -> CompactConfig {
-        let mut config = config.clone();
-        if let Some(refused) = self.refused {
-            let most = refused / 4 * 3;
-            config.threshold_tokens = config.threshold_tokens.min(most);
-            config.keep_tokens = config.keep_tokens.min(most / 4);
-            config.max_summary_tokens = config.max_summary_tokens.min(most / 4);
-            let hard = config.hard_limit_tokens.unwrap_or(u64::MAX);
-            config.hard_limit_tokens = Some(hard.min(most));
-        }
-        config
     }
 
     /// The conversation is another one now: what was of no use before may be.
@@ -108,9 +97,17 @@ impl Turn<'_> {
     /// The conversation for the next request, shortened first when it is too long.
     pub(super) async fn compacted(&mut self) -> Result<Vec<Message>, Stop> {
         let messages = self.agent.spec.session.messages();
+        let model = self.scope.model();
+        let provider = self.agent.spec.provider.clone();
+        provider.learn(&model, &self.scope.cancel).await;
         let config = &self.agent.spec.config.compact;
-        let config = self.agent.compaction.bounded(config);
-        if !config.enabled {
+        let (is_enabled, config) = (config.enabled, config.limits(&provider.profile(&model)));
+        let config = config.below(self.agent.compaction.refused);
+        self.agent.compaction.least_that_matters = match is_enabled {
+            true => config.least_that_matters(),
+            false => config.hard.unwrap_or(u64::MAX),
+        };
+        if !is_enabled {
             return Ok(messages);
         }
         let specs = self.agent.spec.tools.specs();
@@ -125,17 +122,16 @@ impl Turn<'_> {
             estimate::roughly(&self.system, specs(), all)
         };
         let bound = &mut self.agent.compaction.bound;
-        if !bound.exceeds(config.threshold_tokens, sizes, roughly) {
+        if !bound.exceeds(config.threshold, sizes, roughly) {
             return Ok(messages);
         }
         let gauge = self.agent.compaction.gauge;
         let counter = self.agent.compaction.counter.clone();
-        let model = self.agent.spec.model.clone();
         let of = |messages: &[Message]| counter.of_messages(&model, messages);
         let around = counter.of_head(&self.system, specs()) + of(&self.passing);
         let total = |messages: &[Message]| gauge.tokens(around + of(messages));
         let before = total(&messages);
-        if before <= config.threshold_tokens {
+        if before <= config.threshold {
             self.agent.compaction.not_below = 0;
             return Ok(messages);
         }
@@ -145,11 +141,11 @@ impl Turn<'_> {
         let tokens = |message: &Message| gauge.tokens(counter.of_message(&model, message));
         let part = slice_of(&messages, &config, tokens).map(|range| messages[range].to_vec());
         let size = |part: &Vec<Message>| gauge.tokens(of(part));
-        let Some(part) = part.filter(|p| size(p) >= config.threshold_tokens / LEAST_PART) else {
+        let Some(part) = part.filter(|p| size(p) >= config.threshold / LEAST_PART) else {
             self.agent.compaction.put_off(before);
             return Ok(messages);
         };
-        let limit = gauge.bytes(config.max_summary_tokens.min(size(&part) / 2));
+        let limit = gauge.bytes(config.max_summary.min(size(&part) / 2));
         if !self.replace(part, before, limit).await? {
             self.agent.compaction.put_off(before);
             return Ok(messages);
@@ -157,7 +153,7 @@ impl Turn<'_> {
         let messages = self.agent.spec.session.messages();
         let after = total(&messages);
         self.agent.compaction.try_again();
-        if after > config.threshold_tokens {
+        if after > config.threshold {
             self.agent.compaction.put_off(after);
         }
         Ok(messages)
@@ -260,11 +256,36 @@ impl Turn<'_> {
         Ok(true)
     }
 
-    /// Cuts tool results of a request that is larger than the hard limit allows.
+    /// Fits a request into the window of its model: tool results are cut when it is larger than the hard limit allows, and the
+    /// answer is limited to the room that is left.
     pub(super) fn fit(&self, request: &mut Request) {
+        self.cut_to_window(request);
+        let provider = &self.agent.spec.provider;
+        let wanted = request.max_tokens;
+        let within = |prompt| provider.answer_limit(&request.model, wanted, prompt);
+        let most = estimate::most(&request.system, &request.tools, &request.messages);
+        let (whole, least) = (within(0), within(most));
+        // Counting takes time: mostly the window has room for the longest answer whatever the prompt has.
+        request.max_tokens = if whole == least {
+            whole
+        } else {
+            let counter = &self.agent.compaction.counter;
+            within(
+                self.agent
+                    .compaction
+                    .gauge
+                    .tokens(counter.of_request(request)),
+            )
+        };
+    }
+
+    /// Cuts tool results of a request that is larger than the hard limit allows.
+    fn cut_to_window(&self, request: &mut Request) {
         let config = &self.agent.spec.config.compact;
-        let config = &self.agent.compaction.bounded(config);
-        let Some(limit) = config.hard_limit_tokens else {
+        let setting = config.hard_limit_tokens;
+        let config = config.limits(&self.agent.spec.provider.profile(&request.model));
+        let config = config.below(self.agent.compaction.refused);
+        let Some(limit) = config.hard else {
             return;
         };
         if estimate::most(&request.system, &request.tools, &request.messages) <= limit {
@@ -278,28 +299,34 @@ impl Turn<'_> {
         }
         let model = request.model.clone();
         let tokens = |message: &Message| gauge.tokens(counter.of_message(&model, message));
-        let slice = slice_of(&request.messages, config, tokens).unwrap_or_default();
+        let slice = slice_of(&request.messages, &config, tokens).unwrap_or_default();
         let (n_cut, left) = fit::cut_results(&mut request.messages, slice, total, limit, tokens);
         let rest = if left > limit {
             format!("; it still has about {left} tokens")
         } else {
             String::new()
         };
+        let which = match setting {
+            Some(_) => format!("agent.compact.hard_limit_tokens = {limit}"),
+            None => {
+                format!("the {limit} tokens that the window of {model} leaves beside an answer")
+            }
+        };
         self.agent.notice(
             Level::Warn,
-            format!("the request is over the limit of {limit} tokens (agent.compact.hard_limit_tokens, or the model's window): {n_cut} tool results are sent cut{rest}"),
+            format!("the request is over {which}: {n_cut} tool results are sent cut{rest}"),
         );
     }
 }
 
 fn slice_of(
     messages: &[Message],
-    config: &CompactConfig,
+    config: &Limits,
     tokens: impl Fn(&Message) -> u64,
 ) -> Option<Range<usize>> {
     let tail = Tail {
         messages: config.keep_last_messages,
-        tokens: config.keep_tokens,
+        tokens: config.keep,
     };
     slice::choose(messages, tail, tokens, |m| summary_in(m).is_some())
 }

@@ -30,7 +30,7 @@ use super::history::History;
 use super::keys::Input;
 use super::screen::Screen;
 use super::shell::{Ran, Shell};
-use super::status::Status;
+use super::status::{Status, Window};
 use super::tty::{self, Tty};
 use super::view::View;
 use super::waiting::Typed;
@@ -167,10 +167,6 @@ impl Live {
 
     fn open(opened: Opened, commands: Arc<Commands>) -> anyhow::Result<Self> {
         let agent: AgentConfig = opened.config.section()?;
-        let limit = agent
-            .compact
-            .enabled
-            .then_some(agent.compact.threshold_tokens);
         let session = opened.session;
         let history = History::open(&opened.paths.data);
         let signals = Signals {
@@ -191,7 +187,8 @@ impl Live {
         let diffs = Diffs::default();
         let (observed, workspace) = (diffs.clone(), opened.paths.workspace.clone());
         session.observe(move |event| observed.observe(&workspace, event));
-        let mut view = View::new(size.columns, Status::new(session.model().1, limit), diffs);
+        let window = Window::new(session.provider().clone(), agent.compact);
+        let mut view = View::new(size.columns, Status::new(session.model().1, window), diffs);
         let (_, model) = session.model();
         let words = format!("{model} · /help lists commands and keys");
         view.say(styled(DIM, printable(&words)));

@@ -104,7 +104,7 @@ impl Live {
             Ok(selected) => {
                 let words = format!("model from the next turn on: {}", selected.model);
                 self.view.say(styled(DIM, prose(&words)));
-                self.view.status.set_model(&selected.model);
+                self.view.status.set_model(&selected);
                 self.worker.model(selected);
             }
             Err(error) => self.view.say(styled(WARN, prose(&format!("{error:#}")))),

@@ -2,18 +2,43 @@
 //! plugins say of themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::super::render::{DIM, PLUGIN, WARN, dollars, styled};
+use crate::agent::CompactConfig;
 use crate::event::{Event, Stamped};
+use crate::provider::{Provider, Selected};
 use crate::text::one_line;
 
-#[derive(Clone, Debug, Default)]
+/// Tokens of a conversation from which on it is made shorter, which follow the window of the model: that is asked of some
+/// servers with the first request only.
+#[derive(Clone, Default)]
+pub(super) struct Window {
+    provider: Option<Arc<dyn Provider>>,
+    compact: CompactConfig,
+}
+
+impl Window {
+    pub(super) fn new(provider: Arc<dyn Provider>, compact: CompactConfig) -> Self {
+        let provider = Some(provider);
+        Self { provider, compact }
+    }
+
+    fn tokens(&self, model: &str) -> Option<u64> {
+        let provider = self.provider.as_ref()?;
+        self.compact.threshold(&provider.profile(model))
+    }
+}
+
+#[derive(Clone, Default)]
 pub(super) struct Status {
+    /// Name of the model as it is shown.
     model: String,
+    /// Name of the model as it is asked.
+    asked: String,
     /// Tokens of the last request and its answer.
     n_tokens: u64,
-    /// Tokens from which on the conversation is made shorter.
-    limit: Option<u64>,
+    window: Window,
     cost_usd: f64,
     /// Plugins that held the last answer back.
     holding: BTreeSet<String>,
@@ -25,21 +50,27 @@ pub(super) struct Status {
 }
 
 impl Status {
-    pub(super) fn new(model: &str, limit: Option<u64>) -> Self {
+    pub(super) fn new(model: &str, window: Window) -> Self {
         Self {
             model: one_line(model),
-            limit,
+            asked: model.to_owned(),
+            window,
             ..Self::default()
         }
     }
 
-    pub(super) fn set_model(&mut self, model: &str) {
-        self.model = one_line(model);
+    pub(super) fn set_model(&mut self, selected: &Selected) {
+        self.model = one_line(&selected.model);
+        self.asked.clone_from(&selected.model);
+        self.window.provider = Some(selected.provider.clone());
     }
 
     pub(super) fn take(&mut self, stamped: &Stamped) {
         match &stamped.event {
-            Event::SessionOpened { model, .. } => self.model = one_line(model),
+            Event::SessionOpened { model, .. } => {
+                self.model = one_line(model);
+                self.asked.clone_from(model);
+            }
             Event::PluginLeftOut { cause, .. } if cause != "switched-off" => self.n_left_out += 1,
             Event::TurnStart { .. } if stamped.is_main() => self.holding.clear(),
             Event::Status { plugin, text } if text.is_empty() => {
@@ -76,13 +107,15 @@ impl Status {
         let mut words = vec![self.model.clone()];
         if self.n_tokens > 0 {
             let used = short(self.n_tokens);
-            words.push(match self.limit.filter(|limit| *limit > 0) {
-                Some(limit) => {
-                    let percent = self.n_tokens.saturating_mul(100) / limit;
-                    format!("{used}/{} tokens ({percent} %)", short(limit))
-                }
-                None => format!("{used} tokens"),
-            });
+            words.push(
+                match self.window.tokens(&self.asked).filter(|limit| *limit > 0) {
+                    Some(limit) => {
+                        let percent = self.n_tokens.saturating_mul(100) / limit;
+                        format!("{used}/{} tokens ({percent} %)", short(limit))
+                    }
+                    None => format!("{used} tokens"),
+                },
+            );
         }
         words.extend(dollars(self.cost_usd));
         let mut line = styled(DIM, words.join(" · "));

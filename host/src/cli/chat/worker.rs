@@ -247,7 +247,7 @@ mod tests {
             plugins: Arc::default(),
             skills: Arc::default(),
             rules: Vec::new(),
-            compacts_at: None,
+            compact: crate::agent::CompactConfig::default(),
         };
         Arc::new(Commands::new(about, None, "/none/rind".into()).await)
     }

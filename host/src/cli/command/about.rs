@@ -7,6 +7,7 @@ use std::io::{ErrorKind, Write as _};
 
 use anyhow::Context;
 
+use crate::agent::CompactConfig;
 use crate::cli::exit_code::{Usage, bail_usage};
 use crate::cli::input::fenced;
 use crate::cli::render;
@@ -89,7 +90,7 @@ pub(super) fn cost(session: &Session) -> anyhow::Result<String> {
 }
 
 /// Parts of the system prompt and kinds of messages, with their tokens.
-pub(super) fn context(session: &Session, compacts_at: Option<u64>) -> anyhow::Result<String> {
+pub(super) fn context(session: &Session, compact: &CompactConfig) -> anyhow::Result<String> {
     let entries = entries(session)?;
     let turns = ledger::turns(&entries);
     let mut rows: Vec<(String, u64)> = Vec::new();
@@ -129,7 +130,8 @@ pub(super) fn context(session: &Session, compacts_at: Option<u64>) -> anyhow::Re
         let _ = writeln!(text, "{tokens:>9}  {what}");
     }
     let _ = write!(text, "{total:>9}  tokens in all, estimated");
-    if let Some(most) = compacts_at {
+    let profile = session.provider().profile(session.model().1);
+    if let Some(most) = compact.threshold(&profile) {
         let part = total * 100 / most.max(1);
         let _ = write!(
             text,

@@ -72,7 +72,7 @@ const TABLE: &[BuiltIn] = &[
         .takes("command", "Name of a command")
         .proposes(own::names),
     BuiltIn::new("model", Does::Model, "Show the model, or ask another one from the next turn on")
-        .takes("name", "Name of a model of the same provider"),
+        .takes("name", "Name of a model of the same provider, or PROVIDER/NAME"),
     BuiltIn::new("plugins", Does::Plugins, "List plugins that run, and why others do not"),
     BuiltIn::new(
         "permissions",

@@ -28,6 +28,7 @@ use self::list::List;
 use self::origin::Origin;
 pub(super) use self::run::permissions_event;
 use self::template::Template;
+use crate::agent::CompactConfig;
 use crate::grant::held::HeldFolder;
 use crate::paths::Paths;
 use crate::plugin::load::{Loaded, PluginSet};
@@ -52,8 +53,8 @@ pub(super) struct About {
     pub(super) plugins: Arc<PluginSet>,
     /// Rules of the settings, each a line for people.
     pub(super) rules: Vec<String>,
-    /// Tokens of a conversation from which on it is compacted; `None` when it never is.
-    pub(super) compacts_at: Option<u64>,
+    /// Settings for compaction.
+    pub(super) compact: CompactConfig,
     pub(super) skills: Arc<Skills>,
 }
 

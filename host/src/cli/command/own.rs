@@ -31,7 +31,7 @@ pub(super) async fn run(
     };
     Ok(Outcome::Text(match command.does {
         Does::Cost => about::cost(session)?,
-        Does::Context => about::context(session, commands.about.compacts_at)?,
+        Does::Context => about::context(session, &commands.about.compact)?,
         Does::Compact => {
             // Whoever shows the turn shows its output.
             session.compact().until(cancel).await?;

@@ -22,7 +22,7 @@ async fn commands(user: &[&str], project: &[&str]) -> Commands {
         paths,
         plugins: Arc::default(),
         rules: Vec::new(),
-        compacts_at: None,
+        compact: crate::agent::CompactConfig::default(),
     };
     Commands::with_helper(about, Some(&held), Helper::Here).await
 }

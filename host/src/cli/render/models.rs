@@ -16,10 +16,9 @@ pub(in super::super) fn list(found: &Models, why: &str) {
         let price = model
             .price
             .map(|(input, output)| format!("${input} in, ${output} out for a million tokens"));
-        answer_line(format_args!(
-            "{name}  {}",
-            styled(DIM, price.unwrap_or_default())
-        ));
+        let window = model.window.map(|tokens| format!("{tokens} tokens"));
+        let about: Vec<String> = window.into_iter().chain(price).collect();
+        answer_line(format_args!("{name}  {}", styled(DIM, about.join(", "))));
     }
     let provider = &found.provider;
     if found.models.is_empty() {

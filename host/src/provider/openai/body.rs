@@ -12,22 +12,11 @@ use crate::provider::images::base64;
 use crate::provider::schema::{self, Level};
 use crate::provider::{Images, Request};
 
-/// Name of the parameter for the maximum number of output tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TokenLimit {
-    MaxTokens,
-    MaxCompletionTokens,
-}
-
-pub(super) fn write(request: &Request, images: &Images, token_limit: TokenLimit) -> Value {
+pub(super) fn write(request: &Request, images: &Images) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     if let Some(max_tokens) = request.max_tokens {
-        let name = match token_limit {
-            TokenLimit::MaxTokens => "max_tokens",
-            TokenLimit::MaxCompletionTokens => "max_completion_tokens",
-        };
-        body.insert(name.to_owned(), json!(max_tokens));
+        body.insert("max_tokens".to_owned(), json!(max_tokens));
     }
     if let Some(temperature) = request.temperature {
         body.insert("temperature".to_owned(), json!(temperature));
@@ -224,7 +213,7 @@ mod tests {
             Message::result(result("b", vec![Part::Blob(pdf)], false)),
             Message::text(Role::User, "and?"),
         ]);
-        let body = write(&request, &images(&request), TokenLimit::MaxTokens);
+        let body = write(&request, &images(&request));
         let written = body["messages"].as_array().unwrap();
         let image =
             json!({"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lG"}});
@@ -299,7 +288,7 @@ mod tests {
                 Message::text(Role::Assistant, ""),
             ])
         };
-        let body = |limit| write(&request, &Images::default(), limit);
+        let body = write(&request, &Images::default());
         let expected = json!({
             "model": "m",
             "max_tokens": 10,
@@ -322,9 +311,6 @@ mod tests {
                 {"role": "assistant", "content": "done"},
             ],
         });
-        assert_eq!(body(TokenLimit::MaxTokens), expected);
-        let body = body(TokenLimit::MaxCompletionTokens);
-        assert_eq!(body["max_completion_tokens"], 10);
-        assert_eq!(body.get("max_tokens"), None);
+        assert_eq!(body, expected);
     }
 }

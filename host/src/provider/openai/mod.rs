@@ -25,21 +25,7 @@ pub const OLLAMA_URL: &str = "http://127.0.0.1:11434/v1";
 pub const OPENROUTER_URL: &str = "https://openrouter.ai/api/v1";
 
 /// The chat completions format. A base URL ends in `/v1` for most servers.
-pub(super) struct Chat {
-    token_limit: body::TokenLimit,
-}
-
-impl Chat {
-    /// The format in the form that the server at `endpoint` takes.
-    pub(super) fn at(endpoint: &Endpoint) -> Self {
-        // OpenAI's own newer models refuse the old name, and most other servers do not know the new one.
-        let token_limit = match endpoint.url.host_str() {
-            Some("api.openai.com") => body::TokenLimit::MaxCompletionTokens,
-            _ => body::TokenLimit::MaxTokens,
-        };
-        Self { token_limit }
-    }
-}
+pub(super) struct Chat;
 
 impl Format for Chat {
     const WIRE: Wire = Wire::OpenaiChat;
@@ -51,7 +37,7 @@ impl Format for Chat {
     }
 
     fn body(&self, request: &Request, images: &Images) -> Value {
-        body::write(request, images, self.token_limit)
+        body::write(request, images)
     }
 
     fn path(&self, _body: &mut Value) -> String {

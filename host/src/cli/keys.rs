@@ -1,0 +1,195 @@
+//! Keys of models as the operator's settings say: variables, `secrets.toml`, commands, files.
+//!
+//! A project has no say in any of it: its settings cannot have the sections `provider` and `providers`, and nothing here depends
+//! on the current folder. Start from [`OperatorKeys`].
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use tokio_util::sync::CancellationToken;
+
+use super::secrets::OperatorSecrets;
+use super::setup::{env, home};
+use crate::paths::Paths;
+use crate::provider::server_text::ServerText;
+use crate::provider::{KeySource, Keys};
+use crate::tool::process::{Ending, Process};
+
+/// Longest time that a command for a key may take: it may ask at a screen of its own.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Most bytes of a file with a key that are read.
+const MAX_FILE_BYTES: u64 = 64 << 10;
+
+/// Looks keys up for whoever runs the program.
+pub(super) struct OperatorKeys<'a> {
+    paths: &'a Paths,
+    secrets: OperatorSecrets,
+}
+
+impl<'a> OperatorKeys<'a> {
+    /// Reads `secrets.toml`. Everything else is looked up when a provider wants it.
+    pub(super) fn new(paths: &'a Paths) -> anyhow::Result<Self> {
+        let secrets = OperatorSecrets::read(&paths.config)?;
+        Ok(Self { paths, secrets })
+    }
+}
+
+impl Keys for OperatorKeys<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        // Where requests go is said in the open.
+        match name.ends_with("_URL") {
+            true => env(name),
+            false => self.secrets.variable(name),
+        }
+    }
+
+    fn key(&self, source: KeySource<'_>) -> Result<String, String> {
+        let key = match source {
+            KeySource::Command(command) => run(self.paths, command),
+            KeySource::File(path) => read(&place(self.paths, path)),
+        };
+        key.map_err(|error| format!("{error:#}"))
+    }
+}
+
+/// Returns the absolute path of a setting: a relative one is in the folder of `config.toml`, and `~/` is the home folder.
+pub(super) fn place(paths: &Paths, path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), home()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => paths.config.join(path),
+    }
+}
+
+/// Runs a command and returns the first line of its output.
+///
+/// It runs in the folder of `config.toml`, not in the workspace: `./key.sh` is then the operator's file, whatever a project
+/// has of that name. Its environment is the operator's, because password managers need much of it.
+fn run(paths: &Paths, command: &[String]) -> anyhow::Result<String> {
+    let Some((program, args)) = command.split_first() else {
+        bail!("name a program and its arguments");
+    };
+    // A program without a slash is looked up in PATH.
+    let program = match program.contains('/') {
+        true => place(paths, Path::new(program)).into_os_string(),
+        false => program.into(),
+    };
+    let folder = match paths.config.is_dir() {
+        true => paths.config.clone(),
+        false => PathBuf::from("/"),
+    };
+    let mut process = Process::bare(program, folder);
+    process.args = args.iter().map(Into::into).collect();
+    process.env = std::env::vars_os().collect();
+    process.deadline = DEADLINE;
+    // A thread of its own: the caller may be a task, which must not wait for another one.
+    let ran = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_all().build()?;
+            let ran = runtime.block_on(process.run(&CancellationToken::new()));
+            ran.map_err(anyhow::Error::new)
+        });
+        let lost = |_| Err(anyhow!("the command could not be waited for"));
+        thread.join().unwrap_or_else(lost)
+    });
+    let ran = ran?;
+    let said = ServerText::new(&ran.stderr.text());
+    match ran.ending {
+        Ending::Exited(0) => {}
+        Ending::Exited(code) => bail!("the command exited with {code} and said {said}"),
+        Ending::Deadline => bail!("the command took longer than {} s", DEADLINE.as_secs()),
+        ending => bail!("the command was ended ({ending:?}) and said {said}"),
+    }
+    Ok(first_line(&ran.stdout.text()))
+}
+
+/// Reads the first line of a file that only its owner can read.
+fn read(path: &Path) -> anyhow::Result<String> {
+    let shown = path.display();
+    // A named pipe would be waited for: the path is looked at before it is opened, and the open file once more.
+    let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
+    if path.exists() && !is_file {
+        bail!("{shown} is not a file");
+    }
+    let file = std::fs::File::open(path).with_context(|| format!("open {shown}"))?;
+    let about = file
+        .metadata()
+        .with_context(|| format!("look at {shown}"))?;
+    if about.permissions().mode() & 0o077 != 0 {
+        bail!("other users can read or change {shown}; run `chmod 600 {shown}`");
+    }
+    if about.len() > MAX_FILE_BYTES {
+        bail!(
+            "{shown} has {} bytes, at most {MAX_FILE_BYTES} are read",
+            about.len()
+        );
+    }
+    let text = std::io::read_to_string(file).with_context(|| format!("read {shown}"))?;
+    Ok(first_line(&text))
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn paths(folder: &Path) -> Paths {
+        Paths::under(&folder.join("home"), &folder.join("work"))
+    }
+
+    #[test]
+    fn a_key_is_the_first_line_that_a_command_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = paths(folder.path());
+        let run = |command: &[&str]| {
+            let command: Vec<String> = command.iter().map(ToString::to_string).collect();
+            run(&paths, &command).map_err(|error| format!("{error:#}"))
+        };
+        assert_eq!(
+            run(&["printf", " sk-one \\nsk-two"]),
+            Ok("sk-one".to_owned())
+        );
+        let failed = run(&["sh", "-c", "echo sk-secret; echo locked >&2; exit 3"]).unwrap_err();
+        assert_eq!(failed, "the command exited with 3 and said \"locked\"");
+        assert!(run(&["no-such-program-of-rind"]).is_err() && run(&[]).is_err());
+    }
+
+    #[test]
+    fn a_command_with_a_slash_is_the_operators_and_not_the_projects() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = paths(folder.path());
+        fs::create_dir_all(&paths.config).unwrap();
+        let script = paths.config.join("key.sh");
+        fs::write(&script, "#!/bin/sh\npwd\n").unwrap();
+        fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
+        let ran = run(&paths, &["./key.sh".to_owned()]).unwrap();
+        assert_eq!(Path::new(&ran), paths.config.canonicalize().unwrap());
+    }
+
+    #[test]
+    fn a_file_with_a_key_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = paths(folder.path());
+        fs::create_dir_all(&paths.config).unwrap();
+        let file = paths.config.join("key");
+        fs::write(&file, "sk-one\nmore\n").unwrap();
+        fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+        let path = place(&paths, Path::new("key"));
+        assert_eq!(read(&path).unwrap(), "sk-one");
+        fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+        let error = format!("{:#}", read(&path).unwrap_err());
+        assert!(
+            error.contains("chmod 600") && !error.contains("sk-one"),
+            "{error}"
+        );
+        assert!(read(&paths.config).is_err() && read(Path::new("/none/key")).is_err());
+    }
+}

@@ -1,0 +1,220 @@
+//! The table of models that comes with Rind, and how a name is looked up.
+//!
+//! The values are those that the vendors publish; they were compared with the table of litellm 1.110.2 in the month of
+//! [`LIST_DATE`].
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::{ModelProfile, Price, Table};
+
+/// Month that the table is of.
+pub const LIST_DATE: &str = "2026-11";
+
+/// Prices are list prices, without discounts for batches, without surcharges for long contexts, and with the cheaper of two
+/// ways to write a cache: a cost is never said to be more than it was.
+const LIST: &str = include_str!("list.json");
+
+#[derive(Debug, Default, Deserialize)]
+struct List {
+    /// Models by the beginning of their names.
+    models: Table,
+    /// Families by a part of the name, in lower case; the first that fits counts.
+    families: Vec<Family>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Family {
+    contains: String,
+    /// Whether its models take images.
+    images: Option<bool>,
+}
+
+fn list() -> &'static List {
+    static READ: LazyLock<List> = LazyLock::new(|| serde_json::from_str(LIST).unwrap_or_default());
+    &READ
+}
+
+/// The profile of a model in the table.
+pub(super) fn profile(model: &str) -> ModelProfile {
+    let plain = plain(model);
+    let known = longest(&plain, &list().models).cloned().unwrap_or_default();
+    let lower = plain.to_ascii_lowercase();
+    let families = &mut list().families.iter();
+    let family = families.find(|family| lower.contains(&family.contains));
+    known.or(ModelProfile {
+        images: family.and_then(|family| family.images),
+        ..ModelProfile::default()
+    })
+}
+
+/// The price of a model in the table.
+pub(crate) fn price(model: &str) -> Option<Price> {
+    longest(&plain(model), &list().models)?.price
+}
+
+/// Names of the models in the table.
+#[cfg(feature = "cli")]
+pub(crate) fn names() -> impl Iterator<Item = &'static String> {
+    list().models.keys()
+}
+
+/// The entry with the longest name that the model's begins with, where nothing but a version follows. A model of another
+/// name may be of another price: it is better known to have none.
+pub(crate) fn longest<'a, T>(model: &str, table: &'a BTreeMap<String, T>) -> Option<&'a T> {
+    let fitting = table.iter().filter(|(name, _)| {
+        model
+            .strip_prefix(name.as_str())
+            .is_some_and(is_version_or_nothing)
+    });
+    fitting
+        .max_by_key(|(name, _)| name.len())
+        .map(|(_, value)| value)
+}
+
+/// Whether the rest of a name is a date, `latest`, or nothing.
+fn is_version_or_nothing(rest: &str) -> bool {
+    let Some(version) = rest.strip_prefix(['-', '@', ':']) else {
+        return rest.is_empty();
+    };
+    // `claude-opus-4-7` is no version of `claude-opus-4`: dates have eight digits.
+    let n_digits = version.bytes().filter(u8::is_ascii_digit).count();
+    let is_date = n_digits == 8 && version.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    is_date || matches!(version, "latest" | "preview")
+}
+
+/// A name without the vendor that resellers put before it, Anthropic's with `-` for their `.`. Bedrock writes
+/// `us.anthropic.claude-opus-4-5-20251101-v1:0`.
+fn plain(model: &str) -> String {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let name = name
+        .split_once("anthropic.")
+        .map_or(name, |(_, name)| name.split("-v1").next().unwrap_or(name));
+    if name.starts_with("claude") {
+        name.replace('.', "-")
+    } else {
+        name.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Models;
+
+    fn of(model: &str) -> ModelProfile {
+        Models::default().of(model, ModelProfile::default())
+    }
+
+    #[test]
+    fn models_are_found_with_their_date_and_with_a_vendor_before_them() {
+        for (model, expected) in [
+            ("claude-sonnet-4-5-20250929", Some(3.0)),
+            ("claude-sonnet-4-5", Some(3.0)),
+            ("claude-opus-4-20250514", Some(15.0)),
+            ("claude-opus-4-5@20251101", Some(5.0)),
+            ("us.anthropic.claude-opus-4-5-20251101-v1:0", Some(5.0)),
+            ("claude-3-5-haiku-latest", Some(0.8)),
+            ("anthropic/claude-3.5-sonnet", Some(3.0)),
+            ("gpt-5-2025-08-07", Some(1.25)),
+            ("claude-opus-5-5", Some(4.0)),
+            ("claude-opus-5", Some(5.0)),
+            ("gpt-5-mini", Some(0.25)),
+            ("gpt-4o-2024-05-13", Some(5.0)),
+            ("gpt-4o-2024-11-20", Some(2.5)),
+            ("openai/o3-pro", Some(20.0)),
+        ] {
+            let price = price(model).map(|price| price.input);
+            assert_eq!(price, expected, "{model}");
+        }
+    }
+
+    #[test]
+    fn a_model_of_another_name_has_no_price() {
+        for model in [
+            "gpt-4o-audio-preview",
+            "gpt-oss:20b",
+            "claude-opus-4-99",
+            "claude",
+            "o33",
+            "scripted",
+            "",
+        ] {
+            assert_eq!(price(model), None, "{model}");
+        }
+    }
+
+    #[test]
+    fn windows_and_answers_are_known_of_current_models_only_by_their_whole_name() {
+        let known = |model: &str| (of(model).window_tokens, of(model).answer_tokens);
+        assert_eq!(known("claude-haiku-4-5"), (Some(200_000), Some(64_000)));
+        let routed = "openrouter/anthropic/claude-sonnet-5.5";
+        assert_eq!(known(routed), (Some(1_000_000), Some(128_000)));
+        assert_eq!(
+            known("openai/gpt-4o-2024-11-20"),
+            (Some(128_000), Some(16_384))
+        );
+        assert_eq!(known("claude-opus-9"), (None, None));
+        assert_eq!(known("test-model"), (None, None));
+    }
+
+    #[test]
+    fn images_follow_the_table_and_else_the_family() {
+        let seeing = "claude-sonnet-4-5 anthropic/claude-3.5-sonnet gpt-4o gpt-4.1-mini gpt-5-mini o1 o3 o3-2025-04-16 \
+                      openai/o3 o4-mini qwen2.5vl:7b Qwen/Qwen2.5-VL-7B-Instruct llava llama3.2-vision google/gemini-2.5-pro \
+                      gpt-6.1-sol claude-opus-9";
+        for model in seeing.split_whitespace() {
+            assert_eq!(of(model).images, Some(true), "{model}");
+        }
+        let blind =
+            "claude-2.1 gpt-3.5-turbo gpt-4 o1-mini o3-mini deepseek-v4-pro gpt-4o-audio-preview";
+        for model in blind.split(' ') {
+            assert_eq!(of(model).images, Some(false), "{model}");
+        }
+        for model in "llama3.2 deepseek-chat test-model scripted gpt-4-0613".split(' ') {
+            assert_eq!(of(model).images, None, "{model}");
+        }
+    }
+
+    #[test]
+    fn the_operators_profile_goes_first_and_the_servers_before_the_table() {
+        let own: Table = toml::from_str(
+            "\"gpt-4o\" = {window_tokens = 9_000}\n\"my/model\" = {images = true, tools = false}",
+        )
+        .unwrap();
+        let own = Models::from(own);
+        let told = ModelProfile {
+            window_tokens: Some(10_000),
+            answer_tokens: Some(1_000),
+            ..ModelProfile::default()
+        };
+        let profile = own.of("gpt-4o-2024-11-20", told.clone());
+        let found = (profile.window_tokens, profile.answer_tokens, profile.images);
+        assert_eq!(found, (Some(9_000), Some(1_000), Some(true)));
+        assert_eq!(own.of("gpt-4o", told).price.map(|p| p.input), Some(2.5));
+        let profile = own.of("my/model", ModelProfile::default());
+        assert_eq!((profile.images, profile.tools), (Some(true), Some(false)));
+        for bad in [
+            "m = {window = 1}",
+            "m = {window_tokens = 0}",
+            "m = {price = {input = -1, output = 1}}",
+        ] {
+            assert!(toml::from_str::<Table>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_list_can_be_read_and_its_values_are_possible() {
+        assert!(list().models.len() > 30 && list().families.len() > 10);
+        for (name, profile) in &list().models {
+            let price = profile.price.unwrap();
+            assert!(price.input > 0.0 && price.output > price.input, "{name}");
+            assert!(price.cache_read.unwrap_or(0.0) <= price.input, "{name}");
+            let window = profile.window_tokens.unwrap();
+            let answer = profile.answer_tokens.unwrap_or(1);
+            assert!(u64::from(answer) < window, "{name}");
+        }
+    }
+}

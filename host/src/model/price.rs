@@ -1,0 +1,56 @@
+//! The price of a model's tokens.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::message::Usage;
+
+/// Number of tokens that a price is for.
+const PER: f64 = 1_000_000.0;
+
+/// Dollars for a million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Price of input that is not cached.
+    #[serde(deserialize_with = "dollars")]
+    pub input: f64,
+    /// Price of output.
+    #[serde(deserialize_with = "dollars")]
+    pub output: f64,
+    /// Price of input that was read from the cache; absent: as other input.
+    #[serde(default, deserialize_with = "some_dollars")]
+    pub cache_read: Option<f64>,
+    /// Price of input that was written to the cache; absent: as other input.
+    #[serde(default, deserialize_with = "some_dollars")]
+    pub cache_write: Option<f64>,
+}
+
+fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let price = f64::deserialize(deserializer)?;
+    if price.is_finite() && price >= 0.0 {
+        return Ok(price);
+    }
+    Err(serde::de::Error::custom(
+        "a price is a number of dollars that is not below 0",
+    ))
+}
+
+fn some_dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    dollars(deserializer).map(Some)
+}
+
+impl Price {
+    /// Dollars for the tokens of one request. Cached tokens are part of the input and have prices of their own.
+    #[must_use]
+    pub fn of(&self, usage: &Usage) -> f64 {
+        let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
+        let plain = usage
+            .input_tokens
+            .saturating_sub(read.saturating_add(written));
+        let cost = |tokens: u64, price: f64| tokens as f64 * price / PER;
+        cost(plain, self.input)
+            + cost(read, self.cache_read.unwrap_or(self.input))
+            + cost(written, self.cache_write.unwrap_or(self.input))
+            + cost(usage.output_tokens, self.output)
+    }
+}

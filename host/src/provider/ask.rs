@@ -1,0 +1,294 @@
+//! Asks a server about a model: its window, its longest answer, images, prices.
+//!
+//! Owns which kind of server is asked where, and how its answer is read. Every answer is optional and none is believed blindly:
+//! a value of another type is passed over. Start from [`Ask::about`].
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::http::Http;
+use crate::model::{ModelProfile, Price};
+
+/// Longest wait for all questions about one model. A run waits for it once, before its first request.
+const PATIENCE: Duration = Duration::from_millis(2_000);
+
+/// Way to ask a server about a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// The list of models, in which vLLM, llama.cpp, Groq, Mistral and most gateways say more than names.
+    Models,
+    /// The list of models of OpenRouter, which knows the server behind a model better than the table does.
+    OpenRouter,
+    /// `/props`, the window that llama.cpp was started with, and the list of models.
+    LlamaCpp,
+    /// `/api/v0/models`, with the window that LM Studio loaded a model with.
+    LmStudio,
+    /// `/api/ps` and `/api/show` of Ollama.
+    Ollama,
+}
+
+/// Answer of a server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Told {
+    pub(crate) profile: ModelProfile,
+    /// Whether asking again would bring the same.
+    pub(crate) is_final: bool,
+}
+
+impl Ask {
+    /// Whether the server is asked about a model that the table knows as well: it may run it in a smaller window.
+    pub(super) fn knows_better(self) -> bool {
+        self != Self::Models
+    }
+
+    /// Asks about a model. A server that does not answer within two seconds, or not as expected, has said nothing.
+    pub(super) async fn about(self, http: &Http, model: &str, cancel: &CancellationToken) -> Told {
+        let asking = async {
+            match self {
+                Self::Ollama => return ollama(http, model, cancel).await,
+                Self::LlamaCpp => {
+                    let props = http.ask(&http.root("props"), None, cancel).await;
+                    let listed = http.ask(&http.under("models"), None, cancel).await;
+                    let listed = listed.map(|list| of_list(&list, model)).unwrap_or_default();
+                    props
+                        .map(|props| of_props(&props))
+                        .unwrap_or_default()
+                        .or(listed)
+                }
+                Self::LmStudio => {
+                    let list = http.ask(&http.root("api/v0/models"), None, cancel).await;
+                    list.map(|list| of_list(&list, model)).unwrap_or_default()
+                }
+                Self::Models | Self::OpenRouter => {
+                    let list = http.ask(&http.under("models"), None, cancel).await;
+                    list.map(|list| of_list(&list, model)).unwrap_or_default()
+                }
+            }
+            .told()
+        };
+        // The server is not asked again when it kept silent: each step of a run would wait for it.
+        let told = tokio::time::timeout(PATIENCE, asking).await;
+        told.unwrap_or_else(|_| ModelProfile::default().told())
+    }
+}
+
+impl ModelProfile {
+    fn told(self) -> Told {
+        Told {
+            profile: self,
+            is_final: true,
+        }
+    }
+}
+
+/// Ollama runs a model in the window of its own settings, which only `/api/ps` tells, and only once the model is loaded. Before
+/// that, `num_ctx` of the model counts. The window of `/api/show` is the one that the model was trained for, mostly a much
+/// larger one: a prompt that fits it is cut without a word.
+async fn ollama(http: &Http, model: &str, cancel: &CancellationToken) -> Told {
+    let question = json!({"model": model});
+    let shown = http
+        .ask(&http.root("api/show"), Some(&question), cancel)
+        .await;
+    let mut profile = shown.as_ref().map(of_show).unwrap_or_default();
+    let running = http.ask(&http.root("api/ps"), None, cancel).await;
+    let loaded = running.as_ref().and_then(|list| {
+        let models = list.get("models")?.as_array()?.iter();
+        let is_it = |entry: &&Value| {
+            let names = [entry.get("name"), entry.get("model")];
+            let names = names.into_iter().flatten().filter_map(Value::as_str);
+            names.into_iter().any(|name| is_same(name, model))
+        };
+        tokens(
+            models
+                .filter(is_it)
+                .find_map(|entry| entry.get("context_length")),
+        )
+    });
+    profile.window_tokens = loaded.or(profile.window_tokens);
+    Told {
+        is_final: loaded.is_some() || (shown.is_none() && running.is_none()),
+        profile,
+    }
+}
+
+/// Whether two names of Ollama are one model: `latest` may be left out.
+fn is_same(name: &str, model: &str) -> bool {
+    name == model || name.strip_suffix(":latest") == Some(model)
+}
+
+fn of_show(show: &Value) -> ModelProfile {
+    let capabilities = show.get("capabilities").and_then(Value::as_array);
+    let has = |name: &str| capabilities.map(|all| all.iter().any(|one| one.as_str() == Some(name)));
+    let parameters = show.get("parameters").and_then(Value::as_str);
+    let set = parameters.unwrap_or_default().lines().find_map(|line| {
+        let words = &mut line.split_whitespace();
+        (words.next() == Some("num_ctx")).then(|| words.next()?.parse::<u64>().ok())?
+    });
+    ModelProfile {
+        window_tokens: set.filter(|tokens| *tokens > 0),
+        images: has("vision"),
+        tools: has("tools"),
+        reasoning: has("thinking"),
+        ..ModelProfile::default()
+    }
+}
+
+fn of_props(props: &Value) -> ModelProfile {
+    let settings = props.get("default_generation_settings");
+    let modalities = props.get("modalities");
+    ModelProfile {
+        window_tokens: tokens(settings.and_then(|settings| settings.get("n_ctx"))),
+        images: modalities.and_then(|all| all.get("vision")?.as_bool()),
+        ..ModelProfile::default()
+    }
+}
+
+/// The entry of a model in a list. A server with one model serves it under whatever name it is asked for.
+fn of_list(list: &Value, model: &str) -> ModelProfile {
+    let Some(entries) = list.get("data").and_then(Value::as_array) else {
+        return ModelProfile::default();
+    };
+    let id = |entry: &Value| entry.get("id").and_then(Value::as_str) == Some(model);
+    let only = || entries.first().filter(|_| entries.len() == 1);
+    let entry = entries.iter().find(|entry| id(entry)).or_else(only);
+    entry.map(of_entry).unwrap_or_default()
+}
+
+fn of_entry(entry: &Value) -> ModelProfile {
+    let first = |pointers: &[&str]| {
+        let mut found = pointers
+            .iter()
+            .map(|pointer| tokens(entry.pointer(pointer)));
+        found.find_map(|tokens| tokens)
+    };
+    let lists = |pointer: &str, word: &str| {
+        let list = entry.pointer(pointer)?.as_array()?;
+        Some(list.iter().any(|one| one.as_str() == Some(word)))
+    };
+    let is_seeing = (entry.get("type").and_then(Value::as_str) == Some("vlm")).then_some(true);
+    let flag = |pointer: &str| entry.pointer(pointer).and_then(Value::as_bool);
+    let answer = first(&[
+        "/top_provider/max_completion_tokens",
+        "/max_completion_tokens",
+        "/max_output_tokens",
+    ]);
+    ModelProfile {
+        window_tokens: first(&[
+            "/top_provider/context_length",
+            "/loaded_context_length",
+            "/max_model_len",
+            "/context_length",
+            "/context_window",
+            "/max_context_length",
+            "/meta/n_ctx",
+            "/meta/n_ctx_train",
+        ]),
+        answer_tokens: answer.and_then(|tokens| u32::try_from(tokens).ok()),
+        images: lists("/architecture/input_modalities", "image")
+            .or_else(|| flag("/capabilities/vision"))
+            .or(is_seeing),
+        reasoning: lists("/supported_parameters", "reasoning")
+            .or_else(|| flag("/capabilities/reasoning")),
+        tools: lists("/supported_parameters", "tools")
+            .or_else(|| flag("/capabilities/function_calling")),
+        price: price(entry),
+        ..ModelProfile::default()
+    }
+}
+
+/// Prices as OpenRouter gives them: texts with dollars for one token, `-1` where the price varies.
+fn price(entry: &Value) -> Option<Price> {
+    let of = |field: &str| {
+        let price = entry.pointer(&format!("/pricing/{field}"))?;
+        let price = price.as_str()?.parse::<f64>().ok()? * 1_000_000.0;
+        (price.is_finite() && price >= 0.0).then_some(price)
+    };
+    Some(Price {
+        input: of("prompt")?,
+        output: of("completion")?,
+        cache_read: of("input_cache_read"),
+        cache_write: of("input_cache_write"),
+    })
+}
+
+/// A number of tokens that can be one.
+fn tokens(value: Option<&Value>) -> Option<u64> {
+    value?
+        .as_u64()
+        .filter(|tokens| (256..=1_000_000_000).contains(tokens))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(profile: &ModelProfile) -> Option<u64> {
+        profile.window_tokens
+    }
+
+    #[test]
+    fn lists_of_models_are_read_whatever_server_wrote_them() {
+        let router = json!({"data": [{"id": "a/b", "context_length": 200_000,
+            "architecture": {"input_modalities": ["text", "image"]},
+            "pricing": {"prompt": "0.000003", "completion": "0.000015", "input_cache_read": "0.0000003"},
+            "top_provider": {"context_length": 131_072, "max_completion_tokens": 64_000},
+            "supported_parameters": ["tools", "reasoning"]}, {"id": "c"}]});
+        let profile = of_list(&router, "a/b");
+        assert_eq!(
+            (window(&profile), profile.answer_tokens),
+            (Some(131_072), Some(64_000))
+        );
+        let can = (profile.images, profile.tools, profile.reasoning);
+        assert_eq!(can, (Some(true), Some(true), Some(true)));
+        let price = profile.price.unwrap();
+        assert!((price.input - 3.0).abs() < 1e-9 && (price.output - 15.0).abs() < 1e-9);
+        assert_eq!(of_list(&router, "unknown"), ModelProfile::default());
+        for (entry, expected) in [
+            (json!({"max_model_len": 32_768}), Some(32_768)),
+            (json!({"meta": {"n_ctx_train": 8_192}}), Some(8_192)),
+            (
+                json!({"max_context_length": 131_072, "loaded_context_length": 4_096}),
+                Some(4_096),
+            ),
+            (json!({"context_window": 131_072}), Some(131_072)),
+            (json!({"context_length": "many"}), None),
+            (json!({"context_length": -1}), None),
+            (json!({"context_length": 0}), None),
+            (json!(null), None),
+        ] {
+            let list = json!({"data": [entry]});
+            assert_eq!(window(&of_list(&list, "m")), expected, "{list}");
+        }
+        for odd in [
+            json!(null),
+            json!([]),
+            json!({"data": 1}),
+            json!({"data": [1, null]}),
+        ] {
+            assert_eq!(of_list(&odd, "m"), ModelProfile::default());
+        }
+        let free = json!({"pricing": {"prompt": "-1", "completion": "-1"}});
+        assert_eq!(super::price(&free), None);
+    }
+
+    #[test]
+    fn the_window_that_a_server_was_started_with_counts_and_not_that_of_the_training() {
+        let props = json!({"default_generation_settings": {"n_ctx": 4_096}, "modalities": {"vision": true}});
+        assert_eq!(window(&of_props(&props)), Some(4_096));
+        assert_eq!(of_props(&props).images, Some(true));
+        let show = json!({"parameters": "stop \"x\"\nnum_ctx    8192", "capabilities": ["completion", "tools"],
+            "model_info": {"llama.context_length": 131_072}});
+        let profile = of_show(&show);
+        let found = (window(&profile), profile.tools, profile.images);
+        assert_eq!(found, (Some(8_192), Some(true), Some(false)));
+        assert_eq!(
+            window(&of_show(
+                &json!({"model_info": {"llama.context_length": 131_072}})
+            )),
+            None
+        );
+        assert!(is_same("llama3.3:latest", "llama3.3") && !is_same("llama3.3:70b", "llama3.3"));
+    }
+}

@@ -1,0 +1,60 @@
+//! The HTTP client of a model API: connection timeout, proxies, certificates.
+//!
+//! Proxies come from the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), which `reqwest` reads itself, and
+//! are never used for a server on this machine. Certificates are checked against the store of the system, or against
+//! `SSL_CERT_FILE` and `SSL_CERT_DIR` in its place; `ca_file` adds authorities to it. Start from [`build`].
+
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::Certificate;
+use reqwest::redirect::Policy;
+
+use super::Error;
+use super::endpoint::Endpoint;
+use super::http::{HttpConfig, install_tls};
+
+/// Most bytes of a file with certificates; the store of a whole system has about 250 KiB.
+const MAX_CA_BYTES: u64 = 4 << 20;
+
+/// Builds the client of the server at `endpoint`.
+pub(super) fn build(endpoint: &Endpoint, config: &HttpConfig) -> Result<reqwest::Client, Error> {
+    install_tls();
+    let mut client = reqwest::Client::builder()
+        .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
+        // A redirect could carry the key to another host.
+        .redirect(Policy::none())
+        // Attempts are counted by `Http`, and only there.
+        .retry(reqwest::retry::never());
+    if endpoint.is_loopback() {
+        client = client.no_proxy();
+    }
+    if let Some(path) = &config.ca_file {
+        let certificates = authorities(path).map_err(|what| Error::BadSetting {
+            provider: endpoint.provider.clone(),
+            setting: "http.ca_file".to_owned(),
+            what: format!("{}: {what}", path.display()),
+        })?;
+        client = client.tls_certs_merge(certificates);
+    }
+    client.build().map_err(Error::Client)
+}
+
+/// Reads the certificates of a PEM file, of which there must be one at least.
+fn authorities(path: &Path) -> Result<Vec<Certificate>, String> {
+    let size = std::fs::metadata(path)
+        .map_err(|error| error.to_string())?
+        .len();
+    if size > MAX_CA_BYTES {
+        return Err(format!(
+            "it has {size} bytes, at most {MAX_CA_BYTES} are read"
+        ));
+    }
+    let pem = std::fs::read(path).map_err(|error| error.to_string())?;
+    let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| error.to_string())?;
+    if certificates.is_empty() {
+        return Err("no certificate in PEM format is in it".to_owned());
+    }
+    Ok(certificates)
+}

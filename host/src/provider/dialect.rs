@@ -1,0 +1,194 @@
+//! The dialect of a server: how it wants the body of a request to differ from its wire's usual form.
+//!
+//! Owns the names of fields that differ between servers of one wire, the fields that a server refuses, and the fields that the
+//! operator adds. It must not know how a body is written, nor who sends it. Start from [`Dialect::apply`].
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::model::ModelProfile;
+
+/// Field that limits the tokens of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenLimit {
+    /// `max_tokens`, which most servers know.
+    #[default]
+    MaxTokens,
+    /// `max_completion_tokens`, without which OpenAI's own newer models refuse a limit.
+    MaxCompletionTokens,
+}
+
+impl TokenLimit {
+    fn name(self) -> &'static str {
+        match self {
+            Self::MaxTokens => "max_tokens",
+            Self::MaxCompletionTokens => "max_completion_tokens",
+        }
+    }
+}
+
+/// Role of the system prompt where it is a message of the conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SystemRole {
+    /// `system`, the usual one.
+    #[default]
+    System,
+    /// `developer`, as OpenAI calls it for models that reason.
+    Developer,
+    /// `user`, for templates that have no system role, such as those of early Gemma models.
+    User,
+}
+
+impl SystemRole {
+    fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Developer => "developer",
+            Self::User => "user",
+        }
+    }
+}
+
+/// Differences between a server and the usual form of its wire. The default changes nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Dialect {
+    /// Field that limits the tokens of an answer.
+    pub token_limit: TokenLimit,
+    /// Role of the system prompt.
+    pub system_role: SystemRole,
+    /// Fields of the body that the server refuses, such as `stream_options`, `temperature` or `tools`.
+    pub leave_out: Vec<String>,
+    /// Fields that are merged into the body at the end: objects by key, everything else as a whole.
+    pub extra: Map<String, Value>,
+    /// Whether the wire wants a limit for the tokens of an answer in every request.
+    pub needs_limit: bool,
+}
+
+impl Dialect {
+    /// Changes a finished body to the form that the server takes, for a model of this profile.
+    ///
+    /// This comes last in `Provider::body`, before hooks see the body. Fields of [`extra`](Self::extra) win over everything.
+    pub fn apply(&self, body: &mut Value, profile: &ModelProfile) {
+        let Value::Object(body) = body else {
+            return;
+        };
+        if self.token_limit != TokenLimit::MaxTokens {
+            rename(body, TokenLimit::MaxTokens.name(), self.token_limit.name());
+        }
+        if self.system_role != SystemRole::System {
+            set_system_role(body, self.system_role.name());
+        }
+        if profile.temperature == Some(false) {
+            body.shift_remove("temperature");
+        }
+        if profile.tools == Some(false) {
+            leave_out(body, "tools");
+        }
+        for field in &self.leave_out {
+            leave_out(body, field);
+        }
+        merge(body, &self.extra);
+    }
+}
+
+fn rename(body: &mut Map<String, Value>, from: &str, to: &str) {
+    if let Some(value) = body.shift_remove(from) {
+        body.insert(to.to_owned(), value);
+    }
+}
+
+/// Takes out a field with the fields that mean nothing without it.
+fn leave_out(body: &mut Map<String, Value>, field: &str) {
+    body.shift_remove(field);
+    if field == "tools" {
+        body.shift_remove("tool_choice");
+        body.shift_remove("parallel_tool_calls");
+    }
+}
+
+fn set_system_role(body: &mut Map<String, Value>, role: &str) {
+    let messages = body.get_mut("messages").and_then(Value::as_array_mut);
+    for message in messages.into_iter().flatten() {
+        if message.get("role").and_then(Value::as_str) == Some("system") {
+            message["role"] = Value::from(role);
+        }
+    }
+}
+
+fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
+    for (key, value) in over {
+        match (base.get_mut(key), value) {
+            (Some(Value::Object(base)), Value::Object(over)) => merge(base, over),
+            _ => {
+                base.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn applied(dialect: &Dialect, mut body: Value, profile: &ModelProfile) -> Value {
+        dialect.apply(&mut body, profile);
+        body
+    }
+
+    fn body() -> Value {
+        json!({
+            "model": "m", "max_tokens": 9, "temperature": 0.5, "stream_options": {"include_usage": true},
+            "tools": [1], "tool_choice": "auto",
+            "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "system"}],
+        })
+    }
+
+    #[test]
+    fn the_default_changes_nothing() {
+        let same = applied(&Dialect::default(), body(), &ModelProfile::default());
+        assert_eq!(same, body());
+    }
+
+    #[test]
+    fn a_body_takes_the_form_of_the_dialect_and_extra_fields_come_last() {
+        let extra =
+            json!({"provider": {"order": ["a"]}, "stream_options": {"x": 1}, "temperature": 1});
+        let dialect = Dialect {
+            token_limit: TokenLimit::MaxCompletionTokens,
+            system_role: SystemRole::Developer,
+            leave_out: vec!["tools".to_owned(), "absent".to_owned()],
+            extra: extra.as_object().unwrap().clone(),
+            needs_limit: false,
+        };
+        let expected = json!({
+            "model": "m", "temperature": 1, "stream_options": {"include_usage": true, "x": 1},
+            "messages": [{"role": "developer", "content": "s"}, {"role": "user", "content": "system"}],
+            "max_completion_tokens": 9, "provider": {"order": ["a"]},
+        });
+        assert_eq!(
+            applied(&dialect, body(), &ModelProfile::default()),
+            expected
+        );
+        assert_eq!(
+            applied(&dialect, json!([1]), &ModelProfile::default()),
+            json!([1])
+        );
+    }
+
+    #[test]
+    fn a_model_is_not_sent_what_its_profile_says_it_refuses() {
+        let profile = ModelProfile {
+            temperature: Some(false),
+            tools: Some(false),
+            ..ModelProfile::default()
+        };
+        let sent = applied(&Dialect::default(), body(), &profile);
+        for field in ["temperature", "tools", "tool_choice"] {
+            assert_eq!(sent.get(field), None, "{field}");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The providers that Rind knows by name: one table.
+//!
+//! A row says where a provider is, which wire it speaks, where its key is looked for, and in what it differs from the usual. A
+//! server that is not in the table is described in the settings, `[providers.NAME]`. Start from [`PRESETS`].
+
+use super::ask::Ask;
+use super::dialect::TokenLimit;
+use super::{Mend, Wire, anthropic, gemini, openai};
+
+/// A provider that is reached over HTTP.
+pub(super) struct Preset {
+    pub(super) name: &'static str,
+    /// Name for people.
+    #[cfg_attr(
+        not(feature = "cli"),
+        expect(dead_code, reason = "only the command line asks people")
+    )]
+    pub(super) title: &'static str,
+    pub(super) wire: Wire,
+    /// The base URL, or as an error an example of it where every customer has another.
+    pub(super) url: Result<&'static str, &'static str>,
+    pub(super) url_env: &'static str,
+    pub(super) key_env: &'static str,
+    pub(super) needs_key: bool,
+    /// The default model, or as an error an example of one.
+    pub(super) model: Result<&'static str, &'static str>,
+    pub(super) names: Names,
+    /// Header that carries the key, in place of the one of the wire.
+    pub(super) key_in: Option<&'static str>,
+    pub(super) token_limit: TokenLimit,
+    /// Fields that it refuses.
+    pub(super) leave_out: &'static [&'static str],
+    /// Corrections that its requests need from the first one on.
+    pub(super) mends: &'static [Mend],
+    /// The way to ask it about a model, where it says more than the table of models.
+    pub(super) ask: Option<Ask>,
+    /// Whether it runs on one's own machine.
+    pub(super) is_local: bool,
+    pub(super) advice: &'static str,
+}
+
+/// Form of a provider's model names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Names {
+    /// Without a slash.
+    Plain,
+    /// With the vendor or the repository before a slash, mostly.
+    Slashes,
+    /// Always with a slash, also where the vendor is the provider itself: `openrouter/auto`.
+    AlwaysSlashes,
+}
+
+/// An API on the internet that speaks chat completions and wants a key.
+const CHAT: Preset = Preset {
+    name: "",
+    title: "",
+    wire: Wire::OpenaiChat,
+    url: Err(""),
+    url_env: "",
+    key_env: "",
+    needs_key: true,
+    model: Err(""),
+    names: Names::Plain,
+    key_in: None,
+    token_limit: TokenLimit::MaxTokens,
+    leave_out: &[],
+    mends: &[],
+    ask: None,
+    is_local: false,
+    advice: "check the network connection and the proxy, or set `base_url` to another server",
+};
+
+/// A server on one's own machine that speaks chat completions.
+const LOCAL: Preset = Preset {
+    needs_key: false,
+    names: Names::Slashes,
+    ask: Some(Ask::Models),
+    is_local: true,
+    ..CHAT
+};
+
+/// All of them. Anthropic and OpenAI come first: the environment chooses between these two.
+pub(super) static PRESETS: [Preset; 15] = [
+    Preset {
+        name: "anthropic",
+        title: "Anthropic",
+        wire: Wire::AnthropicMessages,
+        url: Ok(anthropic::DEFAULT_URL),
+        url_env: "ANTHROPIC_BASE_URL",
+        key_env: "ANTHROPIC_API_KEY",
+        model: Ok("claude-sonnet-5-5"),
+        advice: "check the network connection, or set ANTHROPIC_BASE_URL to another server",
+        ..CHAT
+    },
+    Preset {
+        name: "openai",
+        title: "OpenAI",
+        wire: Wire::OpenaiResponses,
+        url: Ok(openai::DEFAULT_URL),
+        url_env: "OPENAI_BASE_URL",
+        key_env: "OPENAI_API_KEY",
+        model: Ok("gpt-5.4"),
+        token_limit: TokenLimit::MaxCompletionTokens,
+        advice: "check the network connection, or set OPENAI_BASE_URL to another server",
+        ..CHAT
+    },
+    Preset {
+        name: "ollama",
+        title: "Ollama",
+        url: Ok("http://127.0.0.1:11434/v1"),
+        url_env: "OPENAI_BASE_URL",
+        // Not OPENAI_API_KEY: a key that pays for OpenAI has no business at another server.
+        key_env: "OLLAMA_API_KEY",
+        model: Err("qwen3.8:27b"),
+        ask: Some(Ask::Ollama),
+        advice: "start it with `ollama serve`, or set OPENAI_BASE_URL to where it runs",
+        ..LOCAL
+    },
+    Preset {
+        name: "openrouter",
+        title: "OpenRouter",
+        url: Ok("https://openrouter.ai/api/v1"),
+        url_env: "OPENROUTER_BASE_URL",
+        key_env: "OPENROUTER_API_KEY",
+        model: Err("anthropic/claude-sonnet-5.5"),
+        names: Names::AlwaysSlashes,
+        ask: Some(Ask::OpenRouter),
+        advice: "check the network connection, or set OPENROUTER_BASE_URL to another server",
+        ..CHAT
+    },
+    Preset {
+        name: "gemini",
+        title: "Gemini",
+        wire: Wire::Gemini,
+        url: Ok(gemini::DEFAULT_URL),
+        url_env: "GEMINI_BASE_URL",
+        key_env: "GEMINI_API_KEY",
+        model: Ok("gemini-3.8-flash"),
+        ..CHAT
+    },
+    Preset {
+        name: "deepseek",
+        title: "DeepSeek",
+        url: Ok("https://api.deepseek.com/v1"),
+        url_env: "DEEPSEEK_BASE_URL",
+        key_env: "DEEPSEEK_API_KEY",
+        model: Ok("deepseek-v4-pro"),
+        ..CHAT
+    },
+    Preset {
+        name: "mistral",
+        title: "Mistral",
+        url: Ok("https://api.mistral.ai/v1"),
+        url_env: "MISTRAL_BASE_URL",
+        key_env: "MISTRAL_API_KEY",
+        model: Ok("mistral-large-4"),
+        // It reports usage without being asked, and refuses fields that it does not know.
+        leave_out: &["stream_options"],
+        mends: &[Mend::AlternateRoles, Mend::ShortIds],
+        ask: Some(Ask::Models),
+        ..CHAT
+    },
+    Preset {
+        name: "groq",
+        title: "Groq",
+        url: Ok("https://api.groq.com/openai/v1"),
+        url_env: "GROQ_BASE_URL",
+        key_env: "GROQ_API_KEY",
+        model: Err("openai/gpt-oss-120b"),
+        names: Names::Slashes,
+        token_limit: TokenLimit::MaxCompletionTokens,
+        ask: Some(Ask::Models),
+        ..CHAT
+    },
+    Preset {
+        name: "xai",
+        title: "xAI",
+        url: Ok("https://api.x.ai/v1"),
+        url_env: "XAI_BASE_URL",
+        key_env: "XAI_API_KEY",
+        model: Ok("grok-4.7"),
+        ..CHAT
+    },
+    // The model is the name of a deployment.
+    Preset {
+        name: "azure",
+        title: "Azure OpenAI",
+        url: Err("https://NAME.openai.azure.com/openai/v1"),
+        url_env: "AZURE_OPENAI_BASE_URL",
+        key_env: "AZURE_OPENAI_API_KEY",
+        model: Err("my-deployment"),
+        key_in: Some("api-key"),
+        token_limit: TokenLimit::MaxCompletionTokens,
+        ..CHAT
+    },
+    // With a key of Bedrock, or a gateway in front of it. Requests are not signed with AWS credentials.
+    Preset {
+        name: "bedrock",
+        title: "Amazon Bedrock",
+        url: Err("https://bedrock-runtime.REGION.amazonaws.com/openai/v1"),
+        url_env: "BEDROCK_BASE_URL",
+        key_env: "AWS_BEARER_TOKEN_BEDROCK",
+        model: Err("openai.gpt-oss-120b-1:0"),
+        ..CHAT
+    },
+    // Its keys are tokens that are valid for an hour: `api_key_command = ["gcloud", "auth", "print-access-token"]`.
+    Preset {
+        name: "vertex",
+        title: "Google Vertex AI",
+        url: Err(
+            "https://REGION-aiplatform.googleapis.com/v1/projects/ID/locations/REGION/endpoints/openapi",
+        ),
+        url_env: "VERTEX_BASE_URL",
+        key_env: "VERTEX_ACCESS_TOKEN",
+        model: Err("google/gemini-3.8-flash"),
+        names: Names::Slashes,
+        ..CHAT
+    },
+    Preset {
+        name: "lm-studio",
+        title: "LM Studio",
+        url: Ok("http://127.0.0.1:1234/v1"),
+        url_env: "LM_STUDIO_BASE_URL",
+        key_env: "LM_STUDIO_API_KEY",
+        model: Err("openai/gpt-oss-20b"),
+        ask: Some(Ask::LmStudio),
+        advice: "start its server with `lms server start`, or set LM_STUDIO_BASE_URL to where it runs",
+        ..LOCAL
+    },
+    Preset {
+        name: "llama-cpp",
+        title: "llama.cpp",
+        url: Ok("http://127.0.0.1:8080/v1"),
+        url_env: "LLAMA_CPP_BASE_URL",
+        key_env: "LLAMA_CPP_API_KEY",
+        // It serves the one model that it was started with, under any name.
+        model: Ok("default"),
+        ask: Some(Ask::LlamaCpp),
+        advice: "start it with `llama-server --jinja`, or set LLAMA_CPP_BASE_URL to where it runs",
+        ..LOCAL
+    },
+    Preset {
+        name: "vllm",
+        title: "vLLM",
+        url: Ok("http://127.0.0.1:8000/v1"),
+        url_env: "VLLM_BASE_URL",
+        key_env: "VLLM_API_KEY",
+        model: Err("Qwen/Qwen3.8-27B"),
+        advice: "start it with `vllm serve`, or set VLLM_BASE_URL to where it runs",
+        ..LOCAL
+    },
+];
+
+/// Returns the preset of this name.
+pub(super) fn find(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.name == name)
+}
+
+/// Names of all presets, in the order of the table.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    PRESETS.iter().map(|preset| preset.name)
+}
+
+/// Returns the provider that issued a key and the variable for it, by the beginning that an issuer gives all of its keys.
+#[cfg(feature = "cli")]
+pub(crate) fn issuer(key: &str) -> Option<(&'static str, &'static str)> {
+    let issuers = [
+        ("sk-ant-", "anthropic"),
+        ("sk-or-", "openrouter"),
+        ("sk-", "openai"),
+    ];
+    let (_, name) = issuers
+        .into_iter()
+        .find(|(start, _)| key.starts_with(start))?;
+    find(name).map(|preset| (preset.name, preset.key_env))
+}
+
+/// Servers that run on one's own machine: name of the preset, name for people, base URL.
+#[cfg(feature = "cli")]
+pub(crate) fn local_servers() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let local = PRESETS.iter().filter(|preset| preset.is_local);
+    local.filter_map(|preset| Some((preset.name, preset.title, preset.url.ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_the_table_is_whole() {
+        let mut seen = std::collections::HashSet::new();
+        for preset in &PRESETS {
+            let name = preset.name;
+            assert!(seen.insert(name) && !name.contains('/'), "{name}");
+            for text in [preset.title, preset.url_env, preset.key_env, preset.advice] {
+                assert!(!text.is_empty(), "{name}");
+            }
+            let (Ok(url) | Err(url)) = preset.url;
+            assert!(url.starts_with("http"), "{name}");
+            let is_plain = url.starts_with("http://127.0.0.1:");
+            assert_eq!(
+                is_plain, preset.is_local,
+                "{name}: a key must not go over plain HTTP"
+            );
+            let (Ok(model) | Err(model)) = preset.model;
+            assert!(!model.is_empty(), "{name}");
+            assert_ne!(
+                model.contains('/') && preset.names == Names::Plain,
+                true,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_default_model_is_in_the_table_of_models_and_a_local_server_has_none_but_its_own() {
+        for preset in PRESETS.iter().filter(|preset| !preset.is_local) {
+            if let Ok(model) = preset.model {
+                assert!(crate::model::price(model).is_some(), "{model}");
+            }
+        }
+    }
+}

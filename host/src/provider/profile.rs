@@ -1,0 +1,209 @@
+//! Knowledge of a client about its server: the dialect, and the profiles of its models.
+//!
+//! Owns where a profile comes from (settings, the server, the table) and the limit of an answer that follows from it. It must
+//! not know a wire. Start from [`ServerProfile`].
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::ask::{Ask, Told};
+use super::dialect::Dialect;
+use super::http::Http;
+use super::mend::Mend;
+use crate::lock::lock;
+use crate::model::{ModelProfile, Models};
+
+/// Most tokens of an answer that are asked for where neither settings nor hooks say a number. A file of 100 kB fits; a longer
+/// answer is rather one that repeats itself.
+const MAX_UNASKED_TOKENS: u32 = 64_000;
+
+/// Tokens of an answer for which there is room whatever the estimate of the prompt says: the estimate may be too high, and an
+/// answer of a few tokens is no use.
+const MIN_ANSWER_TOKENS: u64 = 1_024;
+
+/// Tokens left free in the window: an estimated prompt is a few percent off.
+const MARGIN_PERCENT: u64 = 5;
+
+/// Window of a model on this machine about which neither the settings, nor the server, nor the table say anything. Servers
+/// there commonly run with 4,096 to 32,768 tokens, whatever the model was trained for.
+const LOCAL_WINDOW_TOKENS: u64 = 32_768;
+
+/// Times that a server is asked about one model, when its answer may still change.
+const MAX_ASKED: u32 = 3;
+
+/// A server as its client knows it. The default knows nothing but the table of models.
+#[derive(Debug, Default)]
+pub struct ServerProfile {
+    /// Form of the bodies that it takes.
+    pub dialect: Dialect,
+    /// Corrections that its requests need from the first one on.
+    pub mends: &'static [Mend],
+    /// The operator's profiles of models.
+    pub models: Models,
+    /// Whether its models take images, whatever their profiles say: `provider.images`.
+    pub images: Option<bool>,
+    /// The way to ask it about a model; `None` for a server that does not say.
+    pub ask: Option<Ask>,
+    /// Whether it runs on this machine.
+    pub is_local: bool,
+    /// Answers of the server by model, with the number of times that it was asked.
+    pub(crate) told: Mutex<HashMap<String, (Told, u32)>>,
+}
+
+impl ServerProfile {
+    /// The profile of a model, as far as it is known by now.
+    pub(crate) fn of(&self, model: &str) -> ModelProfile {
+        let told = lock(&self.told)
+            .get(model)
+            .map(|(told, _)| told.profile.clone());
+        let mut profile = self.models.of(model, told.unwrap_or_default());
+        if self.is_local {
+            profile.window_tokens = profile.window_tokens.or(Some(LOCAL_WINDOW_TOKENS));
+        }
+        profile.images = self.images.or(profile.images);
+        profile
+    }
+
+    /// Asks the server about a model, unless it has said everything. A failure is remembered and never an error.
+    pub(crate) async fn learn(&self, http: &Http, model: &str, cancel: &CancellationToken) {
+        let Some(ask) = self.ask else { return };
+        let known = lock(&self.told).get(model).cloned();
+        let n_asked = match known {
+            Some((told, n)) if told.is_final || n >= MAX_ASKED => return,
+            Some((_, n)) => n,
+            None if self.is_known(ask, model) => return,
+            None => 0,
+        };
+        let told = ask.about(http, model, cancel).await;
+        tracing::debug!(model, ?told, "asked the server about a model");
+        lock(&self.told).insert(model.to_owned(), (told, n_asked + 1));
+    }
+
+    /// Whether the answer of the server would change nothing that matters.
+    fn is_known(&self, ask: Ask, model: &str) -> bool {
+        let own = self.models.of(model, ModelProfile::default());
+        own.window_tokens.is_some() && !ask.knows_better()
+    }
+
+    /// Brings a finished body into the form that the server takes.
+    pub(crate) fn finish(&self, body: &mut Value) {
+        let model = body.get("model").and_then(Value::as_str);
+        let profile = self.of(model.unwrap_or_default());
+        if let (Some(most), Some(limit)) = (profile.answer_tokens, body.get_mut("max_tokens"))
+            && limit.as_u64().is_some_and(|limit| limit > u64::from(most))
+        {
+            *limit = Value::from(most);
+        }
+        self.dialect.apply(body, &profile);
+    }
+
+    /// Tokens to limit an answer to, behind a prompt of about `prompt_tokens`. `wanted` is the number that settings or hooks
+    /// want; without one a limit is set only for a wire that needs it, because most servers have the better default.
+    pub(crate) fn answer_limit(
+        &self,
+        model: &str,
+        wanted: Option<u32>,
+        prompt_tokens: u64,
+    ) -> Option<u32> {
+        let profile = self.of(model);
+        let unasked = profile
+            .answer_tokens
+            .map(|most| most.min(MAX_UNASKED_TOKENS));
+        let limit = match wanted {
+            Some(wanted) => wanted,
+            None if self.dialect.needs_limit => unasked?,
+            None => return None,
+        };
+        let limit = limit.min(profile.answer_tokens.unwrap_or(u32::MAX));
+        let Some(window) = profile.window_tokens else {
+            return Some(limit);
+        };
+        let used = prompt_tokens + prompt_tokens / 100 * MARGIN_PERCENT;
+        let room = window.saturating_sub(used).max(MIN_ANSWER_TOKENS);
+        Some(u32::try_from(room).map_or(limit, |room| limit.min(room)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn needs_limit() -> ServerProfile {
+        ServerProfile {
+            dialect: Dialect {
+                needs_limit: true,
+                ..Dialect::default()
+            },
+            ..ServerProfile::default()
+        }
+    }
+
+    #[test]
+    fn an_answer_is_as_long_as_model_and_window_allow() {
+        let messages = needs_limit();
+        let chat = ServerProfile::default();
+        for (server, model, wanted, prompt, expected) in [
+            // The wire needs a number: the model's, of a moderate length.
+            (&messages, "claude-haiku-4-5", None, 1_000, Some(64_000)),
+            (&messages, "claude-opus-5-5", None, 1_000, Some(64_000)),
+            (&messages, "claude-3-haiku", None, 1_000, Some(4_096)),
+            (
+                &messages,
+                "claude-opus-5-5",
+                Some(100_000),
+                1_000,
+                Some(100_000),
+            ),
+            (
+                &messages,
+                "claude-opus-5-5",
+                Some(1_000_000),
+                1_000,
+                Some(128_000),
+            ),
+            // Of an unknown model the wire itself knows a number.
+            (&messages, "other", None, 1_000, None),
+            (&messages, "other", Some(9), 1_000, Some(9)),
+            // The window is nearly full.
+            (&messages, "claude-haiku-4-5", None, 160_000, Some(32_000)),
+            (&messages, "claude-haiku-4-5", None, 300_000, Some(1_024)),
+            // Servers of this wire have a default of their own.
+            (&chat, "gpt-4o", None, 1_000, None),
+            (&chat, "gpt-4o", Some(20_000), 1_000, Some(16_384)),
+        ] {
+            let limit = server.answer_limit(model, wanted, prompt);
+            assert_eq!(limit, expected, "{model} {wanted:?} {prompt}");
+        }
+    }
+
+    #[test]
+    fn a_setting_for_images_goes_before_every_profile_and_a_local_server_has_a_small_window() {
+        let server = ServerProfile {
+            images: Some(false),
+            is_local: true,
+            ..ServerProfile::default()
+        };
+        assert_eq!(server.of("gpt-4o").images, Some(false));
+        assert_eq!(server.of("gpt-4o").window_tokens, Some(128_000));
+        assert_eq!(server.of("my-model").window_tokens, Some(32_768));
+        assert_eq!(ServerProfile::default().of("my-model").window_tokens, None);
+    }
+
+    #[test]
+    fn a_body_is_finished_for_its_model() {
+        let mut body = json!({"model": "claude-opus-5-5", "temperature": 0.5});
+        ServerProfile::default().finish(&mut body);
+        assert_eq!(body, json!({"model": "claude-opus-5-5"}));
+        let mut body = json!({"model": "claude-3-haiku", "max_tokens": 8_192});
+        ServerProfile::default().finish(&mut body);
+        assert_eq!(body["max_tokens"], 4_096);
+        let mut body = json!({"temperature": 0.5});
+        ServerProfile::default().finish(&mut body);
+        assert_eq!(body, json!({"temperature": 0.5}));
+    }
+}
