@@ -10,6 +10,7 @@ mod asked;
 mod failures;
 mod scripted;
 pub(crate) mod server;
+mod situations;
 mod tunnel;
 mod wires;
 

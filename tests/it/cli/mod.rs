@@ -28,7 +28,6 @@ mod ledger;
 mod new;
 mod plugin_command;
 mod providers;
-mod providers;
 mod scripts;
 mod serve;
 mod settings;

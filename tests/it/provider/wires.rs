@@ -2,6 +2,7 @@
 //! everything in it that the server put beside its answer.
 
 use rind::provider::endpoint::{ApiKey, Endpoint};
+use rind::provider::profile::ServerProfile;
 use rind::provider::{Wire, connect};
 
 use super::*;
@@ -9,7 +10,11 @@ use super::*;
 const RESPONSES_TOOLS: &str = include_str!("../../recorded/responses_tools.sse");
 const GEMINI_TOOLS: &str = include_str!("../../recorded/gemini_tools.sse");
 
-fn client(wire: Wire, url: &str) -> Arc<dyn Provider> {
+pub(super) fn client(wire: Wire, url: &str) -> Arc<dyn Provider> {
+    client_with(wire, url, quick())
+}
+
+pub(super) fn client_with(wire: Wire, url: &str, http: HttpConfig) -> Arc<dyn Provider> {
     let endpoint = Endpoint {
         provider: "test".to_owned(),
         url: Endpoint::parse_url("test", "URL", url).unwrap(),
@@ -17,8 +22,10 @@ fn client(wire: Wire, url: &str) -> Arc<dyn Provider> {
         key: ApiKey::new("sk-test-key"),
         key_env: "KEY".to_owned(),
         advice: String::new(),
+        headers: Default::default(),
+        key_in: None,
     };
-    connect(wire, endpoint, quick(), None).unwrap()
+    connect(wire, endpoint, http, ServerProfile::default()).unwrap()
 }
 
 /// A request to a model that reasons.
@@ -225,10 +232,10 @@ async fn an_error_in_an_answer_is_told_as_what_it_is() {
     }
 }
 
-/// The answer in `recorded`, and results of its two calls.
-async fn answered(wire: Wire, recorded: &str) -> Vec<Message> {
+/// The answer of `model` in `recorded`, and results of its two calls.
+async fn answered(wire: Wire, model: &str, recorded: &str) -> Vec<Message> {
     let server = Server::start(vec![Reply::stream([recorded])]).await;
-    let response = send(&*client(wire, &server.url), json!({"model": "m"}))
+    let response = send(&*client(wire, &server.url), json!({"model": model}))
         .await
         .result
         .unwrap();
@@ -254,7 +261,7 @@ async fn answered(wire: Wire, recorded: &str) -> Vec<Message> {
 
 #[tokio::test]
 async fn the_responses_api_gets_its_reasoning_back_and_nothing_is_stored() {
-    let messages = answered(Wire::OpenaiResponses, RESPONSES_TOOLS).await;
+    let messages = answered(Wire::OpenaiResponses, "gpt-5.1", RESPONSES_TOOLS).await;
     let server = Server::start(vec![Reply::stream([RESPONSES_TOOLS])]).await;
     let client = client(Wire::OpenaiResponses, &format!("{}/v1/", server.url));
     let body = client.body(&request_to("gpt-5.1", messages), &Images::default());
@@ -297,7 +304,7 @@ async fn the_responses_api_gets_its_reasoning_back_and_nothing_is_stored() {
 
 #[tokio::test]
 async fn gemini_gets_its_signatures_back_and_the_model_in_the_path() {
-    let mut messages = answered(Wire::Gemini, GEMINI_TOOLS).await;
+    let mut messages = answered(Wire::Gemini, "gemini-3.8-flash", GEMINI_TOOLS).await;
     let made_up = messages[1].tool_calls().nth(1).unwrap().id.clone();
     let unsigned = ToolCall::new("x", "get_time", json!({}));
     messages.extend([
