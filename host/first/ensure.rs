@@ -1,0 +1,52 @@
+//! Adds the target of plugins to the toolchain of a build, from a build script.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::target;
+
+/// Adds the target to the toolchain of `rustc` unless it is there. Returns what to tell the user when it was added.
+///
+/// # Errors
+/// The target is missing and could not be added. The text says how to install it.
+pub(crate) fn ensure(rustc: &OsStr) -> Result<Option<String>, String> {
+    let program = rustc.display();
+    let asked = Command::new(rustc)
+        .args(["--print", "sysroot"])
+        .output()
+        .map_err(|error| format!("cannot run `{program} --print sysroot`: {error}"))?;
+    if !asked.status.success() {
+        let said = String::from_utf8_lossy(&asked.stderr);
+        return Err(format!(
+            "`{program} --print sysroot` failed: {}\n{said}",
+            asked.status
+        ));
+    }
+    let sysroot = String::from_utf8_lossy(&asked.stdout);
+    let sysroot = Path::new(sysroot.trim());
+    let folder = target::folder(sysroot);
+    let _lock = target::lock(sysroot);
+    if folder.is_dir() {
+        return Ok(None);
+    }
+    let Some(arguments) = target::rustup_arguments(sysroot) else {
+        return Err(target::missing(sysroot));
+    };
+    let command = format!("rustup {}", arguments.join(" "));
+    let added = Command::new("rustup")
+        .args(arguments)
+        .env_remove("RUST_BACKTRACE")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|_| target::missing(sysroot))?;
+    if !added.status.success() || !folder.is_dir() {
+        let said = String::from_utf8_lossy(&added.stderr);
+        return Err(target::not_added(sysroot, &command, &said));
+    }
+    Ok(Some(format!(
+        "added the target {} to the Rust in `{}` with `{command}`",
+        target::TARGET,
+        sysroot.display()
+    )))
+}
