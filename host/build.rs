@@ -97,9 +97,7 @@ fn carry() -> Result<(), Box<dyn Error>> {
 fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let rustc = variable("RUSTC")?;
     // `rind-first` did this in the first seconds. The target may have been removed since.
-    if let Some(text) = ensure::ensure(&rustc)? {
-        println!("cargo::warning={text}");
-    }
+    ensure::ensure(&rustc)?;
     let sysroot = answer(&rustc, &["--print", "sysroot"])?;
     let sysroot = Path::new(sysroot.trim());
     let version = answer(&rustc, &["-vV"])?;

@@ -14,11 +14,8 @@ fn main() {
         println!("cargo::rerun-if-changed={file}");
     }
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    match ensure::ensure(&rustc) {
-        Ok(None) => {}
-        Ok(Some(text)) => println!("cargo::warning={text}"),
-        Err(text) => text
-            .lines()
-            .for_each(|line| println!("cargo::error={line}")),
+    if let Err(text) = ensure::ensure(&rustc) {
+        text.lines()
+            .for_each(|line| println!("cargo::error={line}"));
     }
 }

@@ -1,16 +1,18 @@
 //! Adds the target of plugins to the toolchain of a build, from a build script.
 
 use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::target;
 
-/// Adds the target to the toolchain of `rustc` unless it is there. Returns what to tell the user when it was added.
+/// Adds the target to the toolchain of `rustc` unless it is there, and tells the user when it did.
 ///
 /// # Errors
 /// The target is missing and could not be added. The text says how to install it.
-pub(crate) fn ensure(rustc: &OsStr) -> Result<Option<String>, String> {
+pub(crate) fn ensure(rustc: &OsStr) -> Result<(), String> {
     let program = rustc.display();
     let asked = Command::new(rustc)
         .args(["--print", "sysroot"])
@@ -28,7 +30,7 @@ pub(crate) fn ensure(rustc: &OsStr) -> Result<Option<String>, String> {
     let folder = target::folder(sysroot);
     let _lock = target::lock(sysroot);
     if folder.is_dir() {
-        return Ok(None);
+        return Ok(());
     }
     let Some(arguments) = target::rustup_arguments(sysroot) else {
         return Err(target::missing(sysroot));
@@ -44,9 +46,20 @@ pub(crate) fn ensure(rustc: &OsStr) -> Result<Option<String>, String> {
         let said = String::from_utf8_lossy(&added.stderr);
         return Err(target::not_added(sysroot, &command, &said));
     }
-    Ok(Some(format!(
+    tell(&format!(
         "added the target {} to the Rust in `{}` with `{command}`",
         target::TARGET,
         sysroot.display()
-    )))
+    ));
+    Ok(())
+}
+
+/// Tells the user something once. Cargo would show a warning at every later build too, so it is left for where no terminal is.
+fn tell(text: &str) {
+    let terminal = OpenOptions::new().write(true).open("/dev/tty");
+    // The first characters remove the progress that cargo shows in this line.
+    let told = terminal.and_then(|mut terminal| writeln!(terminal, "\r\x1b[K  {text}"));
+    if told.is_err() {
+        println!("cargo::warning={text}");
+    }
 }

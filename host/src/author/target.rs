@@ -15,8 +15,8 @@ pub(crate) fn folder(sysroot: &Path) -> PathBuf {
 
 /// Waits until no other process adds a target to the toolchain, and returns the lock; dropping it unlocks.
 ///
-/// rustup has no lock of its own: two calls at once fail or leave half of a target. `None` where the folder cannot be locked,
-/// as on some network file systems; the build then goes on without a lock.
+/// rustup has no lock of its own: of two calls at once, one fails. `None` where the folder cannot be locked, as on some network
+/// file systems; the build then goes on without a lock.
 pub(crate) fn lock(sysroot: &Path) -> Option<File> {
     let folder = File::open(sysroot.join("lib/rustlib")).ok()?;
     folder.lock().ok()?;
