@@ -1,6 +1,6 @@
 //! Attacks by instructions and types of proposals that this build of the engine has no runtime for.
 //!
-//! The engine is built without its cargo features `gc` and `threads`. Its compiler knows the instructions all the same, and the
+//! The engine is built without its cargo features `gc` and `threads`. Its compiler still knows the instructions, and the
 //! runtime functions that they call end the process: their bodies are `unreachable!()` behind `extern "C"`. Each attack must be
 //! refused before it runs; one that is not ends this test with SIGABRT.
 
