@@ -13,8 +13,13 @@ use std::{env, fs, io};
 
 #[path = "src/author/compilation.rs"]
 mod compilation;
+#[path = "first/ensure.rs"]
+mod ensure;
+#[path = "src/author/target.rs"]
+mod target;
 
-use compilation::{Machine, NAMES, PREFIXES, PROFILE, TARGET};
+use compilation::{Machine, NAMES, PREFIXES, PROFILE};
+use target::TARGET;
 
 /// The core plugins.
 const CORE: [&str; 10] = include!("../plugins/core.json");
@@ -42,7 +47,13 @@ const PASSED: [&str; 4] = ["PATH", "HOME", "TMPDIR", "CARGO_MAKEFLAGS"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=src/author/compilation.rs");
+    for file in [
+        "first/ensure.rs",
+        "src/author/compilation.rs",
+        "src/author/target.rs",
+    ] {
+        println!("cargo::rerun-if-changed={file}");
+    }
     if env::var_os("CARGO_FEATURE_CLI").is_none() {
         return;
     }
@@ -85,16 +96,10 @@ fn carry() -> Result<(), Box<dyn Error>> {
 /// Compiles every plugin. Returns the target folder.
 fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let rustc = variable("RUSTC")?;
+    // `rind-first` did this in the first seconds. The target may have been removed since.
+    ensure::ensure(&rustc)?;
     let sysroot = answer(&rustc, &["--print", "sysroot"])?;
     let sysroot = Path::new(sysroot.trim());
-    if !sysroot.join("lib/rustlib").join(TARGET).is_dir() {
-        return Err(format!(
-            "the Rust in {} cannot compile to {TARGET}; run `rustup target add {TARGET}`, or install that target as this Rust was \
-             installed",
-            sysroot.display()
-        )
-        .into());
-    }
     let version = answer(&rustc, &["-vV"])?;
     let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cargo"));
     let machine = Machine {

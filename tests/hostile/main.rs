@@ -11,6 +11,7 @@
 mod access;
 mod attack;
 mod engine;
+mod features;
 mod grants;
 mod handles;
 mod network;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
     let attacks: Vec<Attack> = [
         engine::attacks(),
         shape::attacks(),
+        features::attacks(),
         words::attacks(),
         grants::attacks(),
         handles::attacks(),

@@ -319,10 +319,12 @@ async fn a_missing_javascript_tool_is_told_with_the_command_that_brings_it() {
 /// A component with nothing in it, which cargo is made to say it compiled.
 const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
-const RUSTC: &str = "echo \"${0%/*}/../sysroot\"";
+const RUSTC: &str = "echo \"${0%/*}/../toolchains/made\"";
 
 const RUSTUP: &str =
-    "echo \"installing $3\" >&2\n/bin/mkdir -p \"${0%/*}/../sysroot/lib/rustlib/$3\"";
+    "echo \"installing $5\" >&2\n/bin/mkdir -p \"${0%/*}/../toolchains/$4/lib/rustlib/$5\"";
+
+const RUSTUP_WITHOUT_NETWORK: &str = "echo 'error: could not download' >&2\nexit 1";
 
 /// Says that it compiled what lies in the plugin's folder already.
 const CARGO: &str = r#"case "$1" in
@@ -339,6 +341,11 @@ async fn a_missing_target_is_added_and_a_missing_toolchain_is_told() {
     }
     for programs in [
         &[("cargo", CARGO), ("rustc", RUSTC), ("rustup", RUSTUP)][..],
+        &[
+            ("cargo", CARGO),
+            ("rustc", RUSTC),
+            ("rustup", RUSTUP_WITHOUT_NETWORK),
+        ],
         &[("cargo", CARGO), ("rustc", RUSTC)],
         &[],
     ] {
@@ -401,13 +408,23 @@ async fn with_toolchain(folder: &Path) {
             assert!(!lines.contains("installing"), "{lines}");
         }
         Err(error) if has("cargo") => {
-            assert!(!has("rustup"));
-            assert!(
-                error
-                    .to_string()
-                    .contains("has no wasm32-wasip2 target, and rustup"),
-                "{error}"
-            );
+            let words: &[&str] = if has("rustup") {
+                &[
+                    "`rustup target add --toolchain made wasm32-wasip2` did not add it",
+                    "error: could not download",
+                    "https://static.rust-lang.org",
+                ]
+            } else {
+                &[
+                    "no target wasm32-wasip2, and there is no rustup",
+                    "`rustup target add wasm32-wasip2`",
+                    "Debian",
+                    "Nix",
+                ]
+            };
+            let error = error.to_string();
+            let missing = words.iter().find(|words| !error.contains(**words));
+            assert_eq!(missing, None, "{error}");
         }
         Err(error) => assert!(error.to_string().contains("https://rustup.rs"), "{error}"),
     }

@@ -4,6 +4,7 @@
 //! them over the tree.
 
 mod additions;
+mod advisories;
 mod allowed_names;
 mod arrows;
 mod depends;
@@ -69,6 +70,16 @@ fn the_map_of_the_host_names_every_module() {
 fn only_those_modules_that_should_reach_the_sandbox_processes_terminal_and_environment() {
     let sources = sources(&["host/src", "sdk", "plugins"], &["rs"]);
     none(sources.iter().flat_map(allowed_names::check).collect());
+}
+
+#[test]
+fn no_dependency_has_a_known_advisory_that_could_be_reached() {
+    let root = rind_tests::guests::workspace();
+    none(advisories::check(
+        &read(".ci/advisories.toml"),
+        &read("Cargo.lock"),
+        |path| root.join(path).is_file(),
+    ));
 }
 
 #[test]

@@ -7,8 +7,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The target that plugins are compiled to.
-pub(crate) const TARGET: &str = "wasm32-wasip2";
+use super::target::TARGET;
 
 /// Name of the cargo profile, and of its folder in the target folder.
 pub(crate) const PROFILE: &str = "plugin";

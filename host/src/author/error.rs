@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::target;
 use crate::tool::process::SpawnError;
 
 /// Error that kept one plugin, or all of them, from being built.
@@ -37,16 +38,16 @@ pub enum BuildError {
     #[error("cannot run cargo: {0}. Install Rust from https://rustup.rs")]
     NoCargo(#[source] SpawnError),
     /// The wasm32-wasip2 target is missing and there is no rustup to add it.
-    #[error(
-        "the Rust in {sysroot} has no wasm32-wasip2 target, and rustup, which could add it, cannot be run: {source}. \
-         Install the target with your package manager, or Rust from https://rustup.rs"
-    )]
+    #[error("{}", target::missing(sysroot))]
     NoRustup {
         /// Folder of the toolchain.
         sysroot: PathBuf,
-        /// Error of the start.
-        #[source]
-        source: SpawnError,
+    },
+    /// The wasm32-wasip2 target is missing and rustup did not add it.
+    #[error("{text}")]
+    NotAdded {
+        /// The command, its output and the remedy.
+        text: String,
     },
     /// A tool of the plugin's language is not there.
     #[error("plugin `{plugin}`: {tool} is missing; bring it with `{command}`, in {dir}")]

@@ -15,6 +15,7 @@ pub mod new;
 mod python;
 mod rust;
 mod sources;
+mod target;
 mod toolchain;
 mod world;
 
@@ -25,4 +26,4 @@ pub use sources::sources;
 pub use toolchain::has_target;
 
 /// The target that plugins in Rust are compiled to.
-pub const TARGET: &str = compilation::TARGET;
+pub const TARGET: &str = target::TARGET;

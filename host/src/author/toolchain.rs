@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::BuildError;
 use super::build::Progress;
-use super::compilation::{NAMES, PREFIXES, TARGET};
+use super::compilation::{NAMES, PREFIXES};
+use super::target::{self, TARGET};
 use crate::tool::process::{
     Ending, Finished, OnLine, Process, SpawnError, Streams, environment_with,
 };
@@ -117,7 +118,7 @@ async fn target_folder(
 ) -> Result<(PathBuf, PathBuf), BuildError> {
     ask("cargo", &["--version"], cwd, cancel).await?;
     let sysroot = PathBuf::from(ask("rustc", &["--print", "sysroot"], cwd, cancel).await?);
-    let target = sysroot.join("lib/rustlib").join(TARGET);
+    let target = target::folder(&sysroot);
     Ok((sysroot, target))
 }
 
@@ -128,26 +129,33 @@ pub(super) async fn ensure_target(
     cancel: &CancellationToken,
 ) -> Result<(), BuildError> {
     let (sysroot, target) = target_folder(cwd, cancel).await?;
+    // Another build may be adding it: wait for that one, on a thread that may block.
+    let of = sysroot.clone();
+    let _lock = tokio::task::spawn_blocking(move || target::lock(&of)).await;
     if target.is_dir() {
         return Ok(());
     }
+    let Some(arguments) = target::rustup_arguments(&sysroot) else {
+        return Err(BuildError::NoRustup { sysroot });
+    };
     progress(&format!(
         "adding the {TARGET} target to the Rust in {}",
         sysroot.display()
     ));
-    let args = ["target", "add", TARGET];
     // Its words are shown when it fails.
-    let adding = run("rustup", &args, cwd, QUESTION_DEADLINE, None, cancel);
-    let finished = adding.await.map_err(|source| BuildError::NoRustup {
+    let adding = run("rustup", &arguments, cwd, QUESTION_DEADLINE, None, cancel);
+    let finished = adding.await.map_err(|_| BuildError::NoRustup {
         sysroot: sysroot.clone(),
-        source,
     })?;
-    answer_of(finished, "rustup", &args)?;
-    if target.is_dir() {
-        return Ok(());
+    match finished.ending {
+        Ending::Exited(0) if target.is_dir() => Ok(()),
+        Ending::Cancelled => Err(BuildError::Cancelled),
+        _ => Err(BuildError::NotAdded {
+            text: target::not_added(
+                &sysroot,
+                &format!("rustup {}", arguments.join(" ")),
+                &finished.stderr.text(),
+            ),
+        }),
     }
-    Err(BuildError::Toolchain {
-        command: format!("rustup target add {TARGET}"),
-        text: format!("the target is still missing in {}", sysroot.display()),
-    })
 }

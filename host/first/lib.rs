@@ -1,0 +1,1 @@
+//! Empty: what this crate does is in its build script.

@@ -1,0 +1,56 @@
+//! The compilation target of plugins: whether a Rust toolchain has it, and how to install it.
+//!
+//! Needs nothing but the standard library, because build scripts include this file.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// The target that plugins are compiled to.
+pub(crate) const TARGET: &str = "wasm32-wasip2";
+
+/// Returns the folder of the target's standard library within the sysroot of a toolchain. It exists when the target is installed.
+pub(crate) fn folder(sysroot: &Path) -> PathBuf {
+    sysroot.join("lib/rustlib").join(TARGET)
+}
+
+/// Waits until no other process adds a target to the toolchain, and returns the lock; dropping it unlocks.
+///
+/// rustup has no lock of its own: of two calls at once, one fails. `None` where the folder cannot be locked, as on some network
+/// file systems; the build then goes on without a lock.
+pub(crate) fn lock(sysroot: &Path) -> Option<File> {
+    let folder = File::open(sysroot.join("lib/rustlib")).ok()?;
+    folder.lock().ok()?;
+    Some(folder)
+}
+
+/// Returns the arguments with which rustup adds the target to the toolchain of this sysroot, or `None` if rustup did not install
+/// that toolchain: it would add the target to another one.
+pub(crate) fn rustup_arguments(sysroot: &Path) -> Option<[&str; 5]> {
+    let name = sysroot.file_name()?.to_str()?;
+    let parent = sysroot.parent()?.file_name()?;
+    (parent == "toolchains").then_some(["target", "add", "--toolchain", name, TARGET])
+}
+
+/// Says that the target is missing, and how to install it with rustup, on Debian and with Nix.
+pub(crate) fn missing(sysroot: &Path) -> String {
+    format!(
+        "the Rust in `{}` has no target {TARGET}, and there is no rustup to add it. Plugins are compiled to it. Install it and \
+         run the command again:\n\
+         - rustup (https://rustup.rs): `rustup target add {TARGET}`\n\
+         - Debian, Ubuntu: `apt install rustup && rustup default stable` (from Debian 13 and Ubuntu 24.04). The package \
+         `libstd-rust-dev-wasm32` is not enough: the linker `wasm-component-ld` is not packaged\n\
+         - Nix: `nix-shell -p rustup`, then `rustup default stable`; or, with rust-overlay, \
+         `rust-bin.stable.latest.default.override {{ targets = [ \"{TARGET}\" ]; }}`",
+        sysroot.display()
+    )
+}
+
+/// Says that rustup did not add the target: the command, its output and the remedy.
+pub(crate) fn not_added(sysroot: &Path, command: &str, output: &str) -> String {
+    format!(
+        "the Rust in `{}` has no target {TARGET}, and `{command}` did not add it:\n{}\nRun that command with a network that \
+         reaches https://static.rust-lang.org, as a user who may write to that folder, then run this one again",
+        sysroot.display(),
+        output.trim()
+    )
+}
