@@ -9,7 +9,7 @@ use super::git_settings::git_settings;
 use super::render;
 use crate::config::Config;
 use crate::paths::Paths;
-use crate::tool::builtin::Commands;
+use crate::tool::builtin::{Commands, Confining};
 use crate::tool::process::confine::{
     Confinement, Detected, Mechanism, check_apart, detect, program_in, system_folders, tool_folders,
 };
@@ -69,20 +69,20 @@ impl Sandbox {
         let keeper = std::env::current_exe()
             .ok()
             .filter(|_| cfg!(target_os = "linux"));
-        commands(self.config.bash, &self.detected, keeper)
+        commands(&self.config, &self.detected, keeper)
     }
 
     /// Returns the way in which commands run, and says so when it is not what was hoped for.
     pub(super) fn commands(&self) -> Commands {
         let commands = self.quiet_commands();
-        match &commands {
-            Commands::Unconfined { why, .. } => render::warn(&format!(
+        match &commands.confining {
+            Confining::Unconfined { why, .. } => render::warn(&format!(
                 "commands of bash run unconfined: {why}; see `rind doctor`"
             )),
-            Commands::Refused(why) => render::warn(&format!(
+            Confining::Refused(why) => render::warn(&format!(
                 "bash is refused, because its commands must run confined and cannot: {why}; see `rind doctor`"
             )),
-            Commands::Free | Commands::Kept(_) | Commands::Confined(_) => {}
+            Confining::Free | Confining::Kept(_) | Confining::Confined(_) => {}
         }
         commands
     }
