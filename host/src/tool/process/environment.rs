@@ -16,6 +16,9 @@ const UNATTENDED: &[(&str, &str)] = &[
     ("GIT_EDITOR", "true"),
     ("GIT_SEQUENCE_EDITOR", "true"),
     ("VISUAL", "true"),
+    // Vim reads keys from where it writes to when its input is empty, and waits. With commands to carry out (`vim -c wq`) it ends
+    // before it comes to this.
+    ("VIMINIT", "autocmd VimEnter * cquit"),
     ("AWS_PAGER", "cat"),
     ("BAT_PAGING", "never"),
     ("GH_PAGER", "cat"),

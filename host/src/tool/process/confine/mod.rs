@@ -48,7 +48,7 @@ pub use helper::{confine_this_process, main as helper_main};
 pub use limits::{Limits, cap_memory_and_time, end_with_parent, hide_process};
 use policy::{Around, Files, Network, Policy};
 pub use probe::{Detected, Report, attempt, detect, program_in};
-pub use system::{DEVICES, system_folders, tool_folders};
+pub use system::{DEVICES, system_folders, tool_folders, tool_folders_of};
 use view::{MEMORY_FOLDERS, Plan, SHARED_MEMORY_BYTES};
 
 /// The hidden command of the helper.
