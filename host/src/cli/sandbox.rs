@@ -146,7 +146,8 @@ fn confinement(
     })
 }
 
-/// Adds folders of programs and tools, but none that would give away the home folder or a folder of Rind's own.
+/// Adds folders of programs and tools, but none that would give away the home folder or a folder of
+/// Rind's own.
 fn add_programs(read: &mut Vec<PathBuf>, home: &Path, own: &[PathBuf], folders: Vec<PathBuf>) {
     for folder in folders.into_iter().filter(|folder| folder.exists()) {
         let is_known = read.iter().any(|path| folder.starts_with(path));

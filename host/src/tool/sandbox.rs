@@ -54,13 +54,15 @@ pub(crate) struct SandboxConfig {
     pub read: Vec<String>,
     /// Folders and files that they may change besides the workspace. They must be there.
     pub write: Vec<String>,
-    /// Environment variables that they get besides the usual ones: names, and prefixes such as `APP_*`. A name that looks like
-    /// a secret (`KEY`, `TOKEN`, `SECRET`, `PASSWORD` …) is passed only if it is written out. Scripts get the same variables.
+    /// Environment variables that they get besides the usual ones: names, and prefixes such as
+    /// `APP_*`. A name that looks like a secret (`KEY`, `TOKEN`, `SECRET`, `PASSWORD` …) is passed
+    /// only if it is written out. Scripts get the same variables.
     pub env: Passed,
     /// Most memory of all processes of a command together, in MiB. Default: three quarters of the machine's.
     #[serde(deserialize_with = "number::within_if_set::<16, 0x0400_0000, _, _>")]
     pub memory_mb: Option<u64>,
-    /// Most processes and threads of a command. Default: 128 for each processor, at least 512 and at most 4096.
+    /// Most processes and threads of a command. Default: 128 for each processor, at least 512 and
+    /// at most 4096.
     #[serde(deserialize_with = "number::within_if_set::<8, 4_194_304, _, _>")]
     pub processes: Option<u64>,
     /// Largest file that a command may write, in MiB. Default: 16 GiB.
@@ -96,8 +98,8 @@ impl Section for SandboxConfig {
 }
 
 /// Returns the way in which commands run, from the settings and what was
-/// [detected](crate::tool::process::confine::detect). `keeper` is Rind's own binary, which ends what unconfined commands leave
-/// behind.
+/// [detected](crate::tool::process::confine::detect). `keeper` is Rind's own binary, which ends
+/// what unconfined commands leave behind.
 #[must_use]
 pub(crate) fn commands(
     config: &SandboxConfig,

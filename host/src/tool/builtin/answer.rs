@@ -10,7 +10,8 @@ const SIGXFSZ: i32 = 25;
 /// Added by shells to the number of a signal that ended a program.
 const SIGNALED: i32 = 128;
 
-/// End of the output in which the words of a limit are looked for, in bytes. Programs name the cause last.
+/// End of the output in which the words of a limit are looked for, in bytes. Programs name the
+/// cause last.
 const LAST_BYTES: usize = 4096;
 
 /// Bytes of overwritten lines from which their number is said: below, nobody could miss them.
@@ -46,10 +47,10 @@ const HITS: &[Hit] = &[
         },
     },
     Hit {
-        words: &[&["no space left on device"], &["/tmp/", "tmpdir"]],
+        words: &[&["no space left on device"]],
         said: |limits| {
             format!(
-                "$TMPDIR and /tmp hold {} MiB each (`temporary_mb` in [sandbox] of config.toml)",
+                "where the full folder is $TMPDIR or /tmp, it may hold {} MiB (`temporary_mb` in [sandbox] of config.toml)",
                 limits.temporary_bytes >> 20
             )
         },

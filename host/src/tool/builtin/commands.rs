@@ -20,7 +20,8 @@ pub enum Confining {
     /// No confinement, as requested.
     #[default]
     Free,
-    /// No confinement; Rind's own binary at this path sees to it that everything ends with the call.
+    /// No confinement; Rind's own binary at this path sees to it that everything ends with the
+    /// call.
     Kept(PathBuf),
     /// Confinement by the kernel.
     Confined(Confinement),
@@ -52,7 +53,8 @@ pub(crate) struct Around {
 }
 
 impl Commands {
-    /// Returns the surroundings of a program that runs as commands do, or the reason why none may run.
+    /// Returns the surroundings of a program that runs as commands do, or the reason why none may
+    /// run.
     pub(crate) fn around(&self) -> Result<Around, String> {
         let (confine, keeper) = match self.confining.clone() {
             Confining::Free => (None, None),

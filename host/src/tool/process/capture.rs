@@ -55,7 +55,8 @@ impl Captured {
         }
     }
 
-    /// Returns the number of bytes that a terminal would not show in the end: control sequences and overwritten text.
+    /// Returns the number of bytes that a terminal would not show in the end: control sequences and
+    /// overwritten text.
     #[must_use]
     pub fn cleaned_bytes(&self) -> u64 {
         self.screen.as_ref().map_or(0, Screen::cleaned_bytes)

@@ -1,8 +1,10 @@
-//! A control group (cgroup v2) for each command, where the machine has a place for one that this user may write: it bounds and
-//! weighs the command as a whole, and ends it at once however fast its processes start others.
+//! A control group (cgroup v2) for each command, where the machine has a place for one that this
+//! user may write: it bounds and weighs the command as a whole, and ends it at once however fast
+//! its processes start others.
 //!
-//! A user has such a place in a session of systemd (`app.slice` of their own), root everywhere. Nothing is switched on above: the
-//! controllers that the place hands on are used. It must not know what runs in the group. Start from [`Cgroup::make`].
+//! A user has such a place in a session of systemd (`app.slice` of their own), root everywhere.
+//! Nothing is switched on above: the controllers that the place hands on are used. It must not know
+//! what runs in the group. Start from [`Cgroup::make`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -88,7 +90,8 @@ impl CgroupPlace {
 }
 
 impl Cgroup {
-    /// Makes a group with these bounds, `memory_bytes` including files in memory; `None` where there is no place for one.
+    /// Makes a group with these bounds, `memory_bytes` including files in memory; `None` where
+    /// there is no place for one.
     pub(crate) fn make(limits: Option<(&Limits, u64)>) -> Option<Self> {
         let group = Self(CgroupPlace::here().ok()?.folder.join(name()));
         fs::create_dir(&group.0).ok()?;
@@ -130,7 +133,8 @@ impl Drop for Cgroup {
     }
 }
 
-/// Whether this process is in a group. `is_root`: the group is the root of what the process can see of groups.
+/// Whether this process is in a group. `is_root`: the group is the root of what the process can see
+/// of groups.
 #[cfg(target_os = "linux")]
 pub(super) fn is_in(group: &Path, is_root: bool) -> bool {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -161,8 +165,9 @@ fn remove_left_over(folder: &Path) {
     }
 }
 
-/// Returns folders that a group could be made in, the best first, from `/proc/self/cgroup` and `/proc/self/mountinfo`: beside the
-/// group of this process, which may hand controllers on only when no process is in it, then below it.
+/// Returns folders that a group could be made in, the best first, from `/proc/self/cgroup` and
+/// `/proc/self/mountinfo`: beside the group of this process, which may hand controllers on only
+/// when no process is in it, then below it.
 fn candidates(own: &str, mounts: &str) -> Option<Vec<PathBuf>> {
     let own = Path::new(own.lines().find_map(|line| line.strip_prefix("0::"))?);
     let (mounted, below) = mounts.lines().find_map(|line| {

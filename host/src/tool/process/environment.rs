@@ -6,18 +6,20 @@ use std::path::Path;
 /// Variables that every process gets. None of them carries a secret.
 const BASE: &[&str] = &["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
 
-/// Variables that keep programs from waiting for a person: commands and scripts have no terminal and an empty standard input, so
-/// that an editor, a pager or a question could only end at the deadline.
+/// Variables that keep programs from waiting for a person: commands and scripts have no terminal
+/// and an empty standard input, so that an editor, a pager or a question could only end at the
+/// deadline.
 ///
-/// `true` as an editor leaves the text as it is: git then keeps the message that it proposes (`commit --amend`, `rebase
+/// `true` as an editor leaves the text as it is: git then keeps the message that it proposes
+/// (`commit --amend`, `rebase
 /// --continue`) and refuses an empty one (`commit`) in its own words.
 const UNATTENDED: &[(&str, &str)] = &[
     ("EDITOR", "true"),
     ("GIT_EDITOR", "true"),
     ("GIT_SEQUENCE_EDITOR", "true"),
     ("VISUAL", "true"),
-    // Vim reads keys from where it writes to when its input is empty, and waits. With commands to carry out (`vim -c wq`) it ends
-    // before it comes to this.
+    // Vim reads keys from where it writes to when its input is empty, and waits. With commands to
+    // carry out (`vim -c wq`) it ends before it comes to this.
     ("VIMINIT", "autocmd VimEnter * cquit"),
     ("AWS_PAGER", "cat"),
     ("BAT_PAGING", "never"),

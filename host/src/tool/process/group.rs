@@ -61,7 +61,8 @@ pub(super) struct Kept {
     /// Number of generations, from the first process on, that keep the others together, as its standard input says; 0: none
     /// does.
     pub(super) n_keepers: usize,
-    /// Control group of the tree, which the first process moves what it starts into. Removed when the tree is gone.
+    /// Control group of the tree, which the first process moves what it starts into. Removed when
+    /// the tree is gone.
     pub(super) cgroup: Option<Cgroup>,
 }
 
@@ -110,8 +111,8 @@ impl Running {
         }
     }
 
-    /// Stops whatever of the tree is alive and says whether anything was. Keepers end by themselves when `ended_alone`, and get
-    /// the time for it.
+    /// Stops whatever of the tree is alive and says whether anything was. Keepers end by themselves
+    /// when `ended_alone`, and get the time for it.
     pub(super) async fn stop(&mut self, ended_alone: bool) -> bool {
         if self.keeper.is_some() {
             if let Some(was_alive) = self.stop_kept(ended_alone).await {
@@ -134,9 +135,10 @@ impl Running {
         was_alive
     }
 
-    /// Stops a tree whose first process keeps the others together and ends when they have: no look at the machine's processes
-    /// is waited for, which takes long while a command starts as many as it can. `None`: the first process is still there, or
-    /// something ended it, so that the others may be.
+    /// Stops a tree whose first process keeps the others together and ends when they have: no look
+    /// at the machine's processes is waited for, which takes long while a command starts as many as
+    /// it can. `None`: the first process is still there, or something ended it, so that the others
+    /// may be.
     async fn stop_kept(&mut self, ended_alone: bool) -> Option<bool> {
         if ended_alone && let Some(is_clean) = self.ended(LINGER).await {
             return is_clean.then_some(false);
@@ -156,7 +158,8 @@ impl Running {
         is_clean.then_some(true)
     }
 
-    /// Waits for the end of the first process; says whether it ended by itself, which it does when nothing of the tree is left.
+    /// Waits for the end of the first process; says whether it ended by itself, which it does when
+    /// nothing of the tree is left.
     async fn ended(&mut self, within: Duration) -> Option<bool> {
         let status = tokio::time::timeout(within, self.child.wait()).await.ok()?;
         Some(status.is_ok_and(|status| status.code().is_some()))
@@ -244,7 +247,8 @@ struct Tree {
 }
 
 impl Tree {
-    /// Asks the processes to end and says whether there were any; without keepers, which could not collect the others then.
+    /// Asks the processes to end and says whether there were any; without keepers, which could not
+    /// collect the others then.
     fn ask_to_end(&self) -> bool {
         if self.n_keepers == 0 {
             self.signal_all(Signal::TERM);

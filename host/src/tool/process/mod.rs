@@ -56,8 +56,8 @@ pub enum Stream {
 /// Whether the two outputs are kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
-    /// One pipe for both outputs, so that they stay in the order they were written, and kept as a terminal would show them in
-    /// the end: without control sequences and overwritten lines.
+    /// One pipe for both outputs, so that they stay in the order they were written, and kept as a
+    /// terminal would show them in the end: without control sequences and overwritten lines.
     Merged,
     /// Each output has its own pipe.
     Separate,

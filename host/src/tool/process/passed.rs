@@ -1,5 +1,6 @@
-//! Variables of the person's environment that commands and scripts get: those that build tools need, and those that the settings
-//! name. A variable that looks like a secret is passed only if its whole name is in the settings.
+//! Variables of the person's environment that commands and scripts get: those that build tools
+//! need, and those that the settings name. A variable that looks like a secret is passed only if
+//! its whole name is in the settings.
 //!
 //! It must not know what is run. Start from [`Passed`].
 
@@ -10,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::environment::{base_environment, set, unattended};
 use crate::secret::Scanner;
 
-/// Variables that are passed without a setting: where tools lie, which version of one to take, how a build behaves.
+/// Variables that are passed without a setting: where tools lie, which version of one to take, how
+/// a build behaves.
 const USUAL: &[&str] = &[
     "ANDROID_HOME",
     "ANDROID_SDK_ROOT",
@@ -76,7 +78,8 @@ const USUAL: &[&str] = &[
     "no_proxy",
 ];
 
-/// Addresses that must not be asked of a proxy: servers that a command starts itself. For both spellings of the variable.
+/// Addresses that must not be asked of a proxy: servers that a command starts itself. For both
+/// spellings of the variable.
 const NO_PROXY: &str = "localhost,127.0.0.1,::1";
 
 /// Parts of names of variables that hold secrets.
@@ -102,7 +105,8 @@ const SECRET_WORDS: &[&str] = &["PASS", "PAT", "PIN", "PW", "PWD", "SESSION"];
 /// Shortest value of a secret that is masked in output: a shorter one stands within other words.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// Names of variables that are passed besides the usual ones: whole names, and prefixes with a `*` at their end.
+/// Names of variables that are passed besides the usual ones: whole names, and prefixes with a `*`
+/// at their end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Passed {
@@ -111,8 +115,8 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// Returns the whole environment of a command: the base variables, those that keep programs from waiting for a person, and
-    /// the passed ones, in that order of growing precedence.
+    /// Returns the whole environment of a command: the base variables, those that keep programs
+    /// from waiting for a person, and the passed ones, in that order of growing precedence.
     #[must_use]
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut env = base_environment();
@@ -124,7 +128,8 @@ impl Passed {
         env
     }
 
-    /// Returns the names and values of passed variables that look like secrets, to be masked in output.
+    /// Returns the names and values of passed variables that look like secrets, to be masked in
+    /// output.
     #[must_use]
     pub fn secrets(&self) -> Vec<(String, String)> {
         let passed = self.passed(std::env::vars_os());
@@ -196,7 +201,8 @@ impl From<Passed> for Vec<String> {
     }
 }
 
-/// Whether the name is one for secrets, or the value has one in it, such as the password in the address of a proxy.
+/// Whether the name is one for secrets, or the value has one in it, such as the password in the
+/// address of a proxy.
 fn looks_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_PARTS.iter().any(|part| name.contains(part))

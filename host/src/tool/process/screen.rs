@@ -1,14 +1,16 @@
-//! Output as a person would see it at a terminal in the end: lines that were overwritten are gone, and so are colors and other
-//! control sequences.
+//! Output as a person would see it at a terminal in the end: lines that were overwritten are gone,
+//! and so are colors and other control sequences.
 //!
-//! Progress bars write a line again and again, over a carriage return or after moving the cursor up. A model would pay for each
-//! version. This is a small terminal of unbounded width with the last rows of the output; what scrolls out of it is final. No
-//! library: an unfinished control string must not hide the lines after it, and nothing may grow with the output.
+//! Progress bars write a line again and again, over a carriage return or after moving the cursor
+//! up. A model would pay for each version. This is a small terminal of unbounded width with the
+//! last rows of the output; what scrolls out of it is final. No library: an unfinished control
+//! string must not hide the lines after it, and nothing may grow with the output.
 
 use std::collections::VecDeque;
 use std::mem;
 
-/// Rows that the cursor can go back to, as many as a terminal has. Tools that draw several bars at once use fewer.
+/// Rows that the cursor can go back to, as many as a terminal has. Tools that draw several bars at
+/// once use fewer.
 const ROWS: usize = 64;
 
 /// Longest row that can be overwritten, in characters. A longer one is passed on in pieces.
@@ -81,7 +83,8 @@ impl Screen {
         (self.row, self.column) = (0, 0);
     }
 
-    /// Returns the number of bytes that were taken and are not given again. Counts what is still on the screen.
+    /// Returns the number of bytes that were taken and are not given again. Counts what is still on
+    /// the screen.
     pub(super) fn cleaned_bytes(&self) -> u64 {
         self.n_taken.saturating_sub(self.n_given)
     }
@@ -152,8 +155,9 @@ impl Screen {
         }
     }
 
-    /// Carries out a control sequence: moves of the cursor near it, and deletions. Others, such as colors, have no effect on the
-    /// text. Neither have absolute positions and clearing the screen, so that nothing is lost that scrolled by before.
+    /// Carries out a control sequence: moves of the cursor near it, and deletions. Others, such as
+    /// colors, have no effect on the text. Neither have absolute positions and clearing the screen,
+    /// so that nothing is lost that scrolled by before.
     fn control(&mut self, command: u8, parameters: &[u8]) {
         let parameter = std::str::from_utf8(parameters).ok();
         let first = parameter.and_then(|text| text.split(';').next()?.parse::<usize>().ok());

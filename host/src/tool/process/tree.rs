@@ -59,8 +59,8 @@ pub(super) fn descendants(of: Pid) -> Vec<Descendant> {
     descendants_in(processes().collect(), of.as_raw_nonzero().get())
 }
 
-/// Returns the children of this process, which may have ended, without looking at all others. Empty where the kernel has no such
-/// list.
+/// Returns the children of this process, which may have ended, without looking at all others. Empty
+/// where the kernel has no such list.
 pub(super) fn own_children() -> Vec<Pid> {
     let path = format!("/proc/self/task/{}/children", std::process::id());
     let list = std::fs::read_to_string(path).unwrap_or_default();

@@ -102,7 +102,7 @@ async fn a_command_cannot_leave_its_control_group_or_change_it() {
         for command in [
             "for f in $(find /sys/fs/cgroup -name cgroup.procs); do (echo $$ > $f) && echo left; done; false",
             "for f in $(find /sys/fs/cgroup -name 'pids.max' -o -name 'cpu.weight'); do (echo 100 > $f) && echo changed; done; false",
-            "find /sys/fs/cgroup -type d -exec mkdir {}/own \\; && echo made",
+            "for f in $(find /sys/fs/cgroup -type d); do mkdir $f/own && echo made; done; false",
         ] {
             let output = fixture.bash(command).await.content.to_string();
             let is_done = |word: &str| output.lines().any(|line| line == word);
@@ -138,7 +138,7 @@ async fn a_command_that_fails_at_a_limit_is_told_its_setting() {
             let command = "for i in 1 2 3; do head -c 900000 /dev/zero > /tmp/$i || exit; done";
             let output = fixture.error("bash", json!({ "command": command })).await;
             assert!(
-                output.contains("2 MiB each (`temporary_mb`"),
+                output.contains("2 MiB (`temporary_mb`"),
                 "{mechanism:?}: {output}"
             );
         }

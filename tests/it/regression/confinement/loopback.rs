@@ -68,7 +68,8 @@ async fn servers_of_the_machine_and_other_machines_are_out_of_reach_of_a_command
             connect("AF_INET6", "(\"2001:db8::1\", 9)"),
             connect("AF_UNIX", &format!("\"\\0{name}\"")),
             python("s.socket(s.AF_INET, s.SOCK_DGRAM).sendto(b\"x\", (\"192.0.2.1\", 9))"),
-            // Kinds of sockets that no server needs: raw, packets, SCTP, ICMP, and other questions to the kernel than addresses.
+            // Kinds of sockets that no server needs: raw, packets, SCTP, ICMP, and other questions
+            // to the kernel than addresses.
             python("s.socket(s.AF_INET, s.SOCK_RAW, 1)"),
             python("s.socket(s.AF_PACKET, s.SOCK_RAW)"),
             python("s.socket(s.AF_INET, s.SOCK_STREAM, 132)"),

@@ -121,7 +121,8 @@ pub(super) struct Start {
     pub(super) cgroup: Option<CString>,
 }
 
-/// Has a program start in this state, as far as the kernel allows it. This process must have one thread.
+/// Has a program start in this state, as far as the kernel allows it. This process must have one
+/// thread.
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe")]
 pub(super) fn start_in(command: &mut Command, start: Start) {
     let prepare = move || {

@@ -22,7 +22,8 @@ pub(super) struct Enforced {
     pub(super) unix_sockets: bool,
 }
 
-/// Restricts this thread, which must be the only one, and all it starts, for good. `tcp`: whether any TCP port may be used.
+/// Restricts this thread, which must be the only one, and all it starts, for good. `tcp`: whether
+/// any TCP port may be used.
 pub(super) fn restrict(files: &Files, tcp: bool) -> Result<Enforced, String> {
     let status = ruleset(files, tcp)
         .and_then(|rules| rules.restrict_self().map_err(|error| error.to_string()))?;

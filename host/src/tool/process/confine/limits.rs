@@ -25,8 +25,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Leaves room for the build of a large program and its tests, or for a browser, and not for so many processes that the
-    /// machine stands still.
+    /// Leaves room for the build of a large program and its tests, or for a browser, and not for so
+    /// many processes that the machine stands still.
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
         let memory = memory_of_machine_bytes("MemTotal:").unwrap_or(16 << 30);
@@ -40,13 +40,15 @@ impl Default for Limits {
     }
 }
 
-/// Processes and threads of a command for each processor, at least and at most. A compiler starts one thread for each processor in
-/// each of as many processes; a browser has some 300 on any machine.
+/// Processes and threads of a command for each processor, at least and at most. A compiler starts
+/// one thread for each processor in each of as many processes; a browser has some 300 on any
+/// machine.
 const PROCESSES_FOR_PROCESSOR: u64 = 128;
 const MIN_PROCESSES: u64 = 512;
 const MAX_PROCESSES: u64 = 4096;
 
-/// Niceness of commands: beside other programs that want the processor they get about a tenth of it.
+/// Niceness of commands: beside other programs that want the processor they get about a tenth of
+/// it.
 pub(super) const NICENESS: i32 = 10;
 
 /// Greatest value of the limit of niceness, which counts down from it.

@@ -36,7 +36,8 @@ pub struct Report {
     pub can_signal: bool,
     /// Whether the number of its processes is bounded.
     pub bounds_processes: bool,
-    /// Whether it can reach a server of its own on loopback, of a network in which there is nothing else.
+    /// Whether it can reach a server of its own on loopback, of a network in which there is nothing
+    /// else.
     pub loopback: bool,
     /// Whether it is in a control group of its own.
     pub cgroup: bool,
@@ -202,7 +203,8 @@ impl Bait {
     }
 }
 
-/// Whether there is a way to an address that is reserved for documentation, without sending anything there.
+/// Whether there is a way to an address that is reserved for documentation, without sending
+/// anything there.
 fn has_route() -> bool {
     use std::net::UdpSocket;
     [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")]

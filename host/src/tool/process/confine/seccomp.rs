@@ -281,8 +281,9 @@ fn refused(network: Network, unix_sockets: bool, shares_processes: bool) -> Resu
     Ok(rules)
 }
 
-/// Sockets of a network namespace that a server and its clients do not need, and that are much code of the kernel: of other types
-/// than streams and datagrams, of other protocols than TCP and UDP, and those that ask the kernel for more than addresses.
+/// Sockets of a network namespace that a server and its clients do not need, and that are much code
+/// of the kernel: of other types than streams and datagrams, of other protocols than TCP and UDP,
+/// and those that ask the kernel for more than addresses.
 fn beyond_loopback() -> Result<Vec<SeccompRule>, String> {
     let is = |argument, value| condition(argument, SeccompCmpOp::Eq, value);
     let is_not = |argument, value| condition(argument, SeccompCmpOp::Ne, value);

@@ -79,7 +79,8 @@ pub(super) fn supervise(
         &mut command,
         Start {
             session: true,
-            // The second stage lowers that of the program: the process that ends the others must not wait behind them.
+            // The second stage lowers that of the program: the process that ends the others must
+            // not wait behind them.
             niceness: 0,
             cgroup: procs_of(policy.cgroup.as_deref()),
         },
@@ -132,7 +133,8 @@ fn run(
     }
     let failed = |error| ("the second stage", error);
     let child = command.spawn().map_err(failed)?;
-    // Some kernels weigh sessions against each other and priorities only within one. Fails on the others.
+    // Some kernels weigh sessions against each other and priorities only within one. Fails on the
+    // others.
     let group = format!("/proc/{}/autogroup", child.id());
     let _ = std::fs::write(group, NICENESS.to_string());
     let first = i32::try_from(child.id())
@@ -206,9 +208,9 @@ fn attend(
     }
 }
 
-/// Ends the descendants of this process. They are stopped first: a process that is stopped starts no other, so that they get
-/// fewer than they are found. Those that start another and end lose their parents to this process, whose children are
-/// quickly read.
+/// Ends the descendants of this process. They are stopped first: a process that is stopped starts
+/// no other, so that they get fewer than they are found. Those that start another and end lose
+/// their parents to this process, whose children are quickly read.
 fn end_descendants(own: Pid) {
     let own_group = rustix::process::getpgrp();
     let mut stopped = BTreeSet::new();
@@ -231,7 +233,8 @@ fn end_descendants(own: Pid) {
             }
             n_new += 1;
             let _ = rustix::process::kill_process(process.pid, Signal::STOP);
-            // All members of a group at once, those that are being started included. Its session is one of the program's.
+            // All members of a group at once, those that are being started included. Its session is
+            // one of the program's.
             if let Some(group) = Pid::from_raw(process.group).filter(|group| *group != own_group) {
                 let _ = rustix::process::kill_process_group(group, Signal::STOP);
             }

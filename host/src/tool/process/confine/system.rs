@@ -130,8 +130,8 @@ const TOOL_VARIABLES: &[&str] = &[
 /// Parts of Cargo's folder that hold no key, as in [`TOOLS`].
 const IN_CARGO_HOME: &[&str] = &["bin", "config", "config.toml", "env", "git", "registry"];
 
-/// Returns what variables of a command's environment name: tools that lie elsewhere than usual. Settings that may hold a password or
-/// token are left out.
+/// Returns what variables of a command's environment name: tools that lie elsewhere than usual.
+/// Settings that may hold a password or token are left out.
 #[must_use]
 pub fn tool_folders_of(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
     let mut found = Vec::new();
