@@ -1,11 +1,12 @@
-//! How commands of `bash` and scripts run: what confines them, and which variables they get.
+//! Surroundings of commands of `bash` and of scripts: their confinement and their variables.
 
 use std::path::PathBuf;
 
 use super::super::process::Passed;
 use super::super::process::confine::Confinement;
 
-/// How commands and scripts run. The default confines nothing and passes the usual variables.
+/// Surroundings of commands and scripts. The default confines nothing and passes the usual
+/// variables.
 #[derive(Clone, Debug, Default)]
 pub struct Commands {
     /// Confinement by the kernel, or why there is none.

@@ -17,7 +17,7 @@ use super::confine::Limits;
 const PREFIX: &str = "rind-";
 
 /// Share of the processors beside others that want them, which have 100 each.
-const CPU_WEIGHT: u64 = 25;
+const CPU_WEIGHT: u64 = 33;
 
 /// Room for processes of the helper that are in the group too.
 const OWN_PROCESSES: u64 = 4;

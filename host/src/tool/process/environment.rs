@@ -1,7 +1,7 @@
 //! Environment of started processes: a short list, so that no key leaks by being forgotten.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Variables that every process gets. None of them carries a secret.
 const BASE: &[&str] = &["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
@@ -60,6 +60,16 @@ pub fn environment_with(names: &[&str], prefixes: &[&str]) -> Vec<(OsString, OsS
         .collect()
 }
 
+/// Returns every variable of this process, for a caller that selects some.
+pub(super) fn own_variables() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os()
+}
+
+/// Splits a list of paths with `:` between them.
+pub(super) fn paths_in(list: &OsStr) -> impl Iterator<Item = PathBuf> {
+    std::env::split_paths(list)
+}
+
 /// Returns the variables that keep programs from waiting for a person.
 pub(super) fn unattended() -> impl Iterator<Item = (OsString, OsString)> {
     UNATTENDED
@@ -86,7 +96,7 @@ pub(super) fn is_found(program: &OsStr, env: &[(OsString, OsString)]) -> bool {
     }
     let path = env.iter().find(|(name, _)| name == "PATH");
     path.is_some_and(|(_, path)| {
-        std::env::split_paths(path).any(|folder| Path::new(&folder).join(program).is_file())
+        paths_in(path).any(|folder| Path::new(&folder).join(program).is_file())
     })
 }
 

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
-use super::environment::{base_environment, set, unattended};
+use super::environment::{base_environment, own_variables, set, unattended};
 use crate::secret::Scanner;
 
 /// Variables that are passed without a setting: where tools lie, which version of one to take, how
@@ -121,7 +121,7 @@ impl Passed {
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut env = base_environment();
         env.extend(unattended());
-        for (name, value) in self.passed(std::env::vars_os()) {
+        for (name, value) in self.passed(own_variables()) {
             set(&mut env, name, value);
         }
         keep_loopback_from_proxies(&mut env);
@@ -132,7 +132,7 @@ impl Passed {
     /// output.
     #[must_use]
     pub fn secrets(&self) -> Vec<(String, String)> {
-        let passed = self.passed(std::env::vars_os());
+        let passed = self.passed(own_variables());
         let texts = passed.filter_map(|(name, value)| Some((name, value.into_string().ok()?)));
         let is_secret = |(name, value): &(String, String)| {
             value.len() >= MIN_SECRET_BYTES && looks_secret(name, value)
@@ -219,7 +219,7 @@ fn has_user_info(text: &str) -> bool {
     })
 }
 
-/// With a proxy, programs would ask it for the servers that a command starts on loopback too.
+/// Excludes loopback from proxies: programs would ask one for the servers that a command starts.
 fn keep_loopback_from_proxies(env: &mut Vec<(OsString, OsString)>) {
     let is_proxy = |name: &OsString| {
         let name = name.to_string_lossy().to_ascii_lowercase();

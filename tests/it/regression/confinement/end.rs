@@ -77,7 +77,7 @@ async fn a_command_has_a_lower_priority_and_cannot_raise_it() {
         .unwrap()
         .parse()
         .unwrap();
-    let expected = format!("{}\n", (own + 10).min(19));
+    let expected = format!("{}\n", (own + 5).min(19));
     let output = kept().ok("bash", json!({ "command": niceness })).await;
     assert!(output.starts_with(&expected), "{output}");
     for mechanism in mechanisms() {

@@ -84,6 +84,7 @@ fn attempt(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
 #[cfg(target_os = "linux")]
 fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
     use super::{FOR_PROGRAM, kernel, limits, namespaces, rights, supervise};
+    use crate::tool::process::environment::own_variables;
     limits::end_with_parent();
     let confined = |why: String| format!("cannot confine the command: {why}");
     if let Around::Namespaces { base, mounts } = &policy.around {
@@ -110,7 +111,7 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
         .ok_or("the helper was called without a program")?;
     let mut command = Command::new(&name);
     command.args(program).stdin(stdin);
-    for (name, value) in std::env::vars_os() {
+    for (name, value) in own_variables() {
         // See `keep_from_helper`.
         if let Some(own) = name
             .to_str()

@@ -4,7 +4,7 @@
 
 use std::ffi::{CString, c_long, c_uint};
 use std::io;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -102,7 +102,7 @@ pub(super) fn raise_loopback() -> io::Result<()> {
         rest: [0; 22],
     };
     // Any socket of the namespace will do.
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let socket = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     // SAFETY: the structure is what the kernel reads for this request, and lives through the call.
     unsafe {
         ioctl(&socket, Updater::<SIOCSIFFLAGS, Request>::new(&mut request))?;

@@ -47,9 +47,9 @@ const PROCESSES_FOR_PROCESSOR: u64 = 128;
 const MIN_PROCESSES: u64 = 512;
 const MAX_PROCESSES: u64 = 4096;
 
-/// Niceness of commands: beside other programs that want the processor they get about a tenth of
-/// it.
-pub(super) const NICENESS: i32 = 10;
+/// Niceness of commands. Beside a program of the usual priority a command gets a quarter of a
+/// processor; with 10 it would get a tenth, and a build beside several others would hardly go on.
+pub(super) const NICENESS: i32 = 5;
 
 /// Greatest value of the limit of niceness, which counts down from it.
 #[cfg(target_os = "linux")]

@@ -37,7 +37,7 @@ pub(super) struct Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Network {
     Off,
-    /// Those of a network namespace of its own, in which there is loopback and nothing else.
+    /// Sockets of a network namespace of its own, in which there is loopback and nothing else.
     Loopback,
     All,
 }

@@ -133,10 +133,6 @@ fn run(
     }
     let failed = |error| ("the second stage", error);
     let child = command.spawn().map_err(failed)?;
-    // Some kernels weigh sessions against each other and priorities only within one. Fails on the
-    // others.
-    let group = format!("/proc/{}/autogroup", child.id());
-    let _ = std::fs::write(group, NICENESS.to_string());
     let first = i32::try_from(child.id())
         .ok()
         .and_then(Pid::from_raw)

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::tool::process::environment::paths_in;
+
 /// Devices without anything behind them.
 pub const DEVICES: &[&str] = &[
     "/dev/null",
@@ -140,7 +142,7 @@ pub fn tool_folders_of(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
             let parts = IN_CARGO_HOME.iter().map(|part| Path::new(value).join(part));
             found.extend(parts.filter(|path| !path.is_file() || is_free_of_secrets(path)));
         } else if TOOL_VARIABLES.iter().any(|tool| name == tool) {
-            found.extend(std::env::split_paths(value));
+            found.extend(paths_in(value));
         }
     }
     found.retain(|path| path.is_absolute());
@@ -206,10 +208,10 @@ mod tests {
         }
         std::fs::write(cargo.join("credentials.toml"), "token").unwrap();
         let (bin, registry) = (cargo.join("bin"), cargo.join("registry"));
-        let python = std::env::join_paths([&bin, &registry, Path::new("relative")]).unwrap();
+        let python = format!("{}:{}:relative", bin.display(), registry.display());
         let env = [
             ("CARGO_HOME".into(), cargo.clone().into_os_string()),
-            ("PYTHONPATH".into(), python),
+            ("PYTHONPATH".into(), python.into()),
             ("JAVA_HOME".into(), cargo.join("missing").into_os_string()),
             ("MY_HOME".into(), cargo.join("secrets").into_os_string()),
         ];
