@@ -58,7 +58,7 @@ enum BuiltIn {
     #[default]
     None,
     Files,
-    All(Commands),
+    All(Box<Commands>),
 }
 
 impl HostBuilder {
@@ -115,7 +115,7 @@ impl HostBuilder {
     /// Gives the model all built-in tools: those for files, and `bash`, whose commands run as `commands` says.
     #[must_use]
     pub fn built_in_tools(mut self, commands: impl Into<Commands>) -> Self {
-        self.built_in = BuiltIn::All(commands.into());
+        self.built_in = BuiltIn::All(Box::new(commands.into()));
         self
     }
 
@@ -231,7 +231,7 @@ impl HostBuilder {
         let built_in = match self.built_in {
             BuiltIn::None => Vec::new(),
             BuiltIn::Files => builtin::files(&workspace),
-            BuiltIn::All(commands) => builtin::all_with(&workspace, commands),
+            BuiltIn::All(commands) => builtin::all_with(&workspace, *commands),
         };
         let mut tools = ToolRegistry::default();
         for tool in built_in.into_iter().chain(self.tools) {

@@ -114,12 +114,12 @@ impl Running {
     /// Stops whatever of the tree is alive and says whether anything was. Keepers end by themselves
     /// when `ended_alone`, and get the time for it.
     pub(super) async fn stop(&mut self, ended_alone: bool) -> bool {
-        if self.keeper.is_some() {
-            if let Some(was_alive) = self.stop_kept(ended_alone).await {
-                self.is_over = true;
-                self.cgroup = None;
-                return was_alive;
-            }
+        if self.keeper.is_some()
+            && let Some(was_alive) = self.stop_kept(ended_alone).await
+        {
+            self.is_over = true;
+            self.cgroup = None;
+            return was_alive;
         }
         let tree = self.tree.clone();
         let mut ending = tokio::task::spawn_blocking(move || tree.end());
