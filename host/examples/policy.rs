@@ -10,7 +10,7 @@ use rind::Host;
 use rind::message::EffectClass;
 use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::tool::approval::{ApprovalAnswer, Approver, Question};
-use rind::tool::builtin::Commands;
+use rind::tool::builtin::Confining;
 use rind::tool::policy::{Decision, Policy, PolicyCall, ToolVerdict};
 use rind::tool::subject::{Subject, WorkspacePath};
 use serde_json::json;
@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ]);
     let host = Host::builder()
         .provider(Arc::new(Scripted::new(script)), "scripted")
-        .built_in_tools(Commands::Refused("no program runs here".to_owned()))
+        .built_in_tools(Confining::Refused("no program runs here".to_owned()))
         .policy(Arc::new(DocsOnly))
         .approver(Arc::new(Nobody))
         .build()

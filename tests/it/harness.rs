@@ -21,7 +21,7 @@ use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::session::{Session, SessionSpec, SessionStore};
 use rind::skill::Skills;
 use rind::tool::approval::ApprovalAnswer;
-use rind::tool::builtin::Commands;
+use rind::tool::builtin::Confining;
 use rind::tool::policy::{PolicyMode, ToolPolicy};
 use rind::tool::{SharedTool, Tool};
 use serde_json::{Value, json};
@@ -183,7 +183,7 @@ impl Setup {
             .workspace(self.workspace())
             .store(self.store())
             .plugins(Arc::new(self.plugins))
-            .built_in_tools(Commands::Free)
+            .built_in_tools(Confining::Free)
             .skills(self.skills)
             .policy(Arc::new(self.policy))
             .approver(self.approver.clone())

@@ -9,9 +9,10 @@ use super::git_settings::git_settings;
 use super::render;
 use crate::config::Config;
 use crate::paths::Paths;
-use crate::tool::builtin::Commands;
+use crate::tool::builtin::{Commands, Confining};
 use crate::tool::process::confine::{
-    Confinement, Detected, Mechanism, check_apart, detect, program_in, system_folders, tool_folders,
+    Confinement, Detected, Mechanism, check_apart, detect, program_in, system_folders,
+    tool_folders, tool_folders_of,
 };
 use crate::tool::sandbox::{Choice, Need, SandboxConfig, commands};
 
@@ -69,20 +70,20 @@ impl Sandbox {
         let keeper = std::env::current_exe()
             .ok()
             .filter(|_| cfg!(target_os = "linux"));
-        commands(self.config.bash, &self.detected, keeper)
+        commands(&self.config, &self.detected, keeper)
     }
 
     /// Returns the way in which commands run, and says so when it is not what was hoped for.
     pub(super) fn commands(&self) -> Commands {
         let commands = self.quiet_commands();
-        match &commands {
-            Commands::Unconfined { why, .. } => render::warn(&format!(
+        match &commands.confining {
+            Confining::Unconfined { why, .. } => render::warn(&format!(
                 "commands of bash run unconfined: {why}; see `rind doctor`"
             )),
-            Commands::Refused(why) => render::warn(&format!(
+            Confining::Refused(why) => render::warn(&format!(
                 "bash is refused, because its commands must run confined and cannot: {why}; see `rind doctor`"
             )),
-            Commands::Free | Commands::Kept(_) | Commands::Confined(_) => {}
+            Confining::Free | Confining::Kept(_) | Confining::Confined(_) => {}
         }
         commands
     }
@@ -132,6 +133,8 @@ fn confinement(
         read.push(opened(text, &home, own)?);
     }
     add_programs(&mut read, &home, own, path_folders());
+    let named = tool_folders_of(&config.env.environment());
+    add_programs(&mut read, &home, own, named);
     Ok(Confinement {
         helper: std::env::current_exe().context("find rind's own program")?,
         mechanism: Mechanism::Namespaces,
@@ -143,9 +146,10 @@ fn confinement(
     })
 }
 
-/// Adds the folders that programs are found in, but none that would give away the home folder or a folder of Rind's own.
+/// Adds folders of programs and tools, but none that would give away the home folder or a folder of
+/// Rind's own.
 fn add_programs(read: &mut Vec<PathBuf>, home: &Path, own: &[PathBuf], folders: Vec<PathBuf>) {
-    for folder in folders.into_iter().filter(|folder| folder.is_dir()) {
+    for folder in folders.into_iter().filter(|folder| folder.exists()) {
         let is_known = read.iter().any(|path| folder.starts_with(path));
         let real = folder.canonicalize();
         let gives_home = real.is_ok_and(|real| home.starts_with(real));

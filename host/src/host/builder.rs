@@ -58,7 +58,7 @@ enum BuiltIn {
     #[default]
     None,
     Files,
-    All(Commands),
+    All(Box<Commands>),
 }
 
 impl HostBuilder {
@@ -114,8 +114,8 @@ impl HostBuilder {
 
     /// Gives the model all built-in tools: those for files, and `bash`, whose commands run as `commands` says.
     #[must_use]
-    pub fn built_in_tools(mut self, commands: Commands) -> Self {
-        self.built_in = BuiltIn::All(commands);
+    pub fn built_in_tools(mut self, commands: impl Into<Commands>) -> Self {
+        self.built_in = BuiltIn::All(Box::new(commands.into()));
         self
     }
 
@@ -155,8 +155,8 @@ impl HostBuilder {
 
     /// Calls programs as hooks, in place of those given before. They run as `commands` says, like those of `bash`.
     #[must_use]
-    pub fn scripts(mut self, scripts: Vec<Script>, commands: Commands) -> Self {
-        self.scripts = (scripts.into_iter().map(Arc::new).collect(), commands);
+    pub fn scripts(mut self, scripts: Vec<Script>, commands: impl Into<Commands>) -> Self {
+        self.scripts = (scripts.into_iter().map(Arc::new).collect(), commands.into());
         self
     }
 
@@ -231,7 +231,7 @@ impl HostBuilder {
         let built_in = match self.built_in {
             BuiltIn::None => Vec::new(),
             BuiltIn::Files => builtin::files(&workspace),
-            BuiltIn::All(commands) => builtin::all_with(&workspace, commands),
+            BuiltIn::All(commands) => builtin::all_with(&workspace, *commands),
         };
         let mut tools = ToolRegistry::default();
         for tool in built_in.into_iter().chain(self.tools) {

@@ -19,7 +19,7 @@ use crate::point::failure::Failure;
 use crate::secret::Scanner;
 use crate::text::clean;
 use crate::tool::builtin::{Around, Commands, Look};
-use crate::tool::process::{Ending, Finished, OnLine, Process, Stream, Streams, base_environment};
+use crate::tool::process::{Ending, Finished, OnLine, Process, Stream, Streams};
 
 /// Most bytes of an outcome: the largest body of a request that a hook may put in place.
 pub(super) const MAX_OUTCOME_BYTES: usize = 8 << 20;
@@ -52,7 +52,9 @@ impl Program {
         Self {
             command: script.command.clone(),
             files: script.files.clone(),
-            env: base_environment()
+            env: commands
+                .env
+                .environment()
                 .into_iter()
                 .chain(script.env.iter().cloned())
                 .collect(),
@@ -62,7 +64,7 @@ impl Program {
     }
 
     fn around(&self) -> Result<Around, Failure> {
-        self.commands.clone().around().map_err(|why| {
+        self.commands.around().map_err(|why| {
             Failure::Unavailable(format!(
                 "scripts run as commands of bash, which must run confined (`bash = \"required\"` in [sandbox] of \
                  config.toml), and this machine cannot do it: {why}"

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::builtin::Commands;
+use super::builtin::{Commands, Confining};
+use super::process::Passed;
 use super::process::confine::{Detected, Limits};
 use crate::config::{Section, number};
 
@@ -53,10 +54,15 @@ pub(crate) struct SandboxConfig {
     pub read: Vec<String>,
     /// Folders and files that they may change besides the workspace. They must be there.
     pub write: Vec<String>,
+    /// Environment variables that they get besides the usual ones: names, and prefixes such as
+    /// `APP_*`. A name that looks like a secret (`KEY`, `TOKEN`, `SECRET`, `PASSWORD` …) is passed
+    /// only if it is written out. Scripts get the same variables.
+    pub env: Passed,
     /// Most memory of all processes of a command together, in MiB. Default: three quarters of the machine's.
     #[serde(deserialize_with = "number::within_if_set::<16, 0x0400_0000, _, _>")]
     pub memory_mb: Option<u64>,
-    /// Most processes and threads of a command. Default: 4096.
+    /// Most processes and threads of a command. Default: 128 for each processor, at least 512 and
+    /// at most 4096.
     #[serde(deserialize_with = "number::within_if_set::<8, 4_194_304, _, _>")]
     pub processes: Option<u64>,
     /// Largest file that a command may write, in MiB. Default: 16 GiB.
@@ -91,21 +97,26 @@ impl Section for SandboxConfig {
     const NAME: &'static str = "sandbox";
 }
 
-/// Returns the way in which commands run, from what is wanted and what was [detected](crate::tool::process::confine::detect).
-/// `keeper` is Rind's own binary, which ends what unconfined commands leave behind.
+/// Returns the way in which commands run, from the settings and what was
+/// [detected](crate::tool::process::confine::detect). `keeper` is Rind's own binary, which ends
+/// what unconfined commands leave behind.
 #[must_use]
 pub(crate) fn commands(
-    need: Need,
+    config: &SandboxConfig,
     detected: &Result<Detected, String>,
     keeper: Option<PathBuf>,
 ) -> Commands {
-    match (need, detected) {
-        (Need::Off, _) => keeper.map_or(Commands::Free, Commands::Kept),
-        (_, Ok(detected)) => Commands::Confined(detected.confinement.clone()),
-        (Need::WhenPossible, Err(why)) => Commands::Unconfined {
+    let confining = match (config.bash, detected) {
+        (Need::Off, _) => keeper.map_or(Confining::Free, Confining::Kept),
+        (_, Ok(detected)) => Confining::Confined(detected.confinement.clone()),
+        (Need::WhenPossible, Err(why)) => Confining::Unconfined {
             why: why.clone(),
             keeper,
         },
-        (Need::Required, Err(why)) => Commands::Refused(why.clone()),
+        (Need::Required, Err(why)) => Confining::Refused(why.clone()),
+    };
+    Commands {
+        confining,
+        env: config.env.clone(),
     }
 }

@@ -1,7 +1,11 @@
 //! Commands of `bash` and the kernel that confines them. Each case runs under every mechanism.
 
 mod aftermath;
+mod alone;
+mod end;
+mod environment;
 mod limits;
+mod loopback;
 mod processes;
 mod repositories;
 mod users;

@@ -23,7 +23,7 @@ use crate::host::{Host, Session};
 use crate::paths::Paths;
 use crate::provider::scripted::{Script, Scripted};
 use crate::skill::{Available, Root, Skill, Skills, Source, discover};
-use crate::tool::builtin::Commands;
+use crate::tool::builtin::{Commands, Confining};
 use crate::tool::policy::{PolicyMode, ToolPolicy};
 
 /// Name of the tool that runs commands.
@@ -66,8 +66,8 @@ pub async fn run(
     let commands = (runner.commands)(workspace.paths.clone())
         .await
         .map_err(RunError::Commands)?;
-    let refused = match &commands {
-        Commands::Refused(why) => Some(why.clone()),
+    let refused = match &commands.confining {
+        Confining::Refused(why) => Some(why.clone()),
         _ => None,
     };
     let host = host(given, skill, &workspace, &calls, model.clone(), commands).await?;

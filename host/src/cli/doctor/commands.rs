@@ -4,7 +4,8 @@ use super::super::sandbox::{self, Sandbox};
 use super::{Check, wrong_settings};
 use crate::config::Config;
 use crate::paths::Paths;
-use crate::tool::builtin::Commands;
+use crate::tool::builtin::Confining;
+use crate::tool::process::CgroupPlace;
 use crate::tool::process::confine::{Limits, Mechanism, Report};
 use crate::tool::sandbox::Need;
 
@@ -39,6 +40,7 @@ pub(super) async fn checks(paths: &Paths, config: &Config) -> Vec<Check> {
     checks.extend([
         Check::ok(format!("filtered: {filtered}")).named("system calls"),
         limits(&detected.confinement.limits, mechanism, report).named("limits of bash"),
+        cgroup(report).named("group of bash"),
         network(detected.confinement.network, report).named("network of bash"),
         signals(report).named("signals"),
         user().named("user"),
@@ -50,8 +52,8 @@ fn confinement(sandbox: &Sandbox) -> Check {
     let free = "a command of bash can do everything that you can: read your keys, write your files, use the network";
     let way = "allow user namespaces, or install bubblewrap (the program `bwrap`), or use Linux 6.2 or newer with Landlock \
      switched on";
-    match (sandbox.quiet_commands(), &sandbox.detected) {
-        (Commands::Confined(_), Ok(detected)) => {
+    match (sandbox.quiet_commands().confining, &sandbox.detected) {
+        (Confining::Confined(_), Ok(detected)) => {
             let by = match &detected.confinement.mechanism {
                 Mechanism::Namespaces => "namespaces of its own".to_owned(),
                 Mechanism::Landlock => "Landlock".to_owned(),
@@ -61,7 +63,7 @@ fn confinement(sandbox: &Sandbox) -> Check {
             .means("its commands change the workspace and a temporary folder only, and read besides that only the system and \
              its tools")
         }
-        (Commands::Refused(why), _) => Check::required(why)
+        (Confining::Refused(why), _) => Check::required(why)
             .means("bash is refused: `bash = \"required\"` in [sandbox] of config.toml")
             .todo(way),
         _ if sandbox.config.bash == Need::Off => {
@@ -120,8 +122,8 @@ fn limits(limits: &Limits, mechanism: &Mechanism, report: &Report) -> Check {
         )
     };
     let found = format!(
-        "a command has {} of memory, {processes}, {} a file, {} of a disk{temporary}; no core dumps, and no descriptors but \
-         its own",
+        "a command has {} of memory, {processes}, {} a file, {} of a disk{temporary}, and a lower priority than others; no core \
+         dumps, and no descriptors but its own",
         mib(limits.memory_bytes),
         mib(limits.file_bytes),
         mib(limits.disk_bytes),
@@ -132,6 +134,26 @@ fn limits(limits: &Limits, mechanism: &Mechanism, report: &Report) -> Check {
             .todo("run rind as an ordinary user, or on Linux 6.14 or newer where it makes namespaces itself");
     }
     Check::ok(found)
+}
+
+/// Reports whether each command is in a control group. Not a weakness: the limits hold without one.
+fn cgroup(report: &Report) -> Check {
+    let place = match CgroupPlace::here() {
+        Ok(_) if !report.cgroup => Err("a command could not be moved into one"),
+        place => place,
+    };
+    match place {
+        Ok(place) if place.controllers.is_empty() => Check::ok(
+            "a command ends as a whole, by its cgroup; memory, processes and processors are not handed on to it and bounded \
+             by other means",
+        ),
+        Ok(place) => Check::ok(format!(
+            "a command ends as a whole, by its cgroup, which also bounds {}",
+            place.controllers.join(", ")
+        )),
+        Err(why) => Check::ok(format!("no cgroup for commands: {why}"))
+            .means("their limits are checked four times a second, and their processes ended one after the other"),
+    }
 }
 
 fn landlock(version: u32) -> Check {
@@ -160,7 +182,12 @@ fn network(is_on: bool, report: &Report) -> Check {
     } else {
         "and no Unix sockets"
     };
-    Check::ok(format!("off, loopback included, {unix}"))
+    let loopback = if report.loopback {
+        "off; a command reaches its own servers on 127.0.0.1 and nothing else"
+    } else {
+        "off, loopback included"
+    };
+    Check::ok(format!("{loopback}, {unix}"))
 }
 
 fn signals(report: &Report) -> Check {

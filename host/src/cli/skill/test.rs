@@ -16,7 +16,7 @@ use crate::cases::skill::{FindCommands, SkillRunner, SkillSuite};
 use crate::cases::suite::{Ran, Selection};
 use crate::config::Config;
 use crate::skill::Skills;
-use crate::tool::builtin::Commands;
+use crate::tool::builtin::Confining;
 use crate::tool::sandbox::{Need, SandboxConfig};
 
 #[derive(Debug, ClapArgs)]
@@ -159,19 +159,19 @@ fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc
         Box::pin(async move {
             let found = sandbox_of(&paths, config, &own).await;
             let found = found.map_err(|error| format!("{error:#}"))?;
-            let commands = match is_said.swap(true, Ordering::Relaxed) || !may_be_unconfined {
+            let mut commands = match is_said.swap(true, Ordering::Relaxed) || !may_be_unconfined {
                 true => found.quiet_commands(),
                 false => found.commands(),
             };
-            Ok(match commands {
-                Commands::Refused(why) => Commands::Refused(match is_required {
-                    true => format!("{why}; see `rind doctor`"),
-                    false => format!(
-                        "{why}; see `rind doctor`. `rind skill test --unconfined` runs it with all your rights"
-                    ),
-                }),
-                other => other,
-            })
+            if let Confining::Refused(why) = &mut commands.confining {
+                why.push_str(match is_required {
+                    true => "; see `rind doctor`",
+                    false => {
+                        "; see `rind doctor`. `rind skill test --unconfined` runs it with all your rights"
+                    }
+                });
+            }
+            Ok(commands)
         })
     }))
 }

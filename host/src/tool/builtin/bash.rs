@@ -14,12 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::command::Command;
 use super::super::process::confine::Confinement;
-use super::super::process::{Ending, Finished, Process, SpawnError, Streams, base_environment};
+use super::super::process::{Finished, Process, SpawnError, Streams};
 use super::super::repository::Before;
 use super::super::subject::Subject;
 use super::super::workspace::Workspace;
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{spec_of, with_arguments};
+use super::answer::{Answer, noted};
+use super::{Around, Commands, Confining, spec_of, with_arguments};
 use crate::message::{EffectClass, ToolSpec};
 
 /// Deadline when the call does not say.
@@ -47,47 +48,6 @@ struct Arguments {
     timeout_seconds: Option<u64>,
 }
 
-/// Confinement of commands to the workspace.
-#[derive(Clone, Debug, Default)]
-pub enum Commands {
-    /// No confinement, as requested.
-    #[default]
-    Free,
-    /// No confinement; Rind's own binary at this path sees to it that everything ends with the call.
-    Kept(PathBuf),
-    /// Confinement by the kernel.
-    Confined(Confinement),
-    /// No confinement, although it was requested: whoever approves a call is told the reason.
-    Unconfined {
-        /// Reason.
-        why: String,
-        /// Keeper as in `Kept`, where there is one.
-        keeper: Option<PathBuf>,
-    },
-    /// Commands are refused, because they cannot be confined for this reason.
-    Refused(String),
-}
-
-/// Surroundings of a process: [`Process::confine`] and [`Process::keeper`].
-pub(crate) struct Around {
-    pub(crate) confine: Option<Confinement>,
-    pub(crate) keeper: Option<PathBuf>,
-}
-
-impl Commands {
-    /// Returns the surroundings of a program that runs as commands do, or the reason why none may run.
-    pub(crate) fn around(self) -> Result<Around, String> {
-        let (confine, keeper) = match self {
-            Self::Free => (None, None),
-            Self::Kept(keeper) => (None, Some(keeper)),
-            Self::Unconfined { keeper, .. } => (None, keeper),
-            Self::Confined(confinement) => (Some(confinement), None),
-            Self::Refused(why) => return Err(why),
-        };
-        Ok(Around { confine, keeper })
-    }
-}
-
 /// Runs shell commands for the model.
 pub struct Bash {
     spec: ToolSpec,
@@ -99,15 +59,21 @@ pub struct Bash {
 impl Bash {
     /// Runs in this workspace.
     #[must_use]
-    pub fn new(workspace: Arc<Workspace>, commands: Commands) -> Self {
+    pub fn new(workspace: Arc<Workspace>, commands: impl Into<Commands>) -> Self {
+        let commands = commands.into();
         let mut description = "Runs a shell command in the workspace folder and answers with its output, standard error \
                                included, and its exit code. There is no input and no terminal. When the command ends, \
                                everything that it left running in the background is stopped."
             .to_owned();
-        if let Commands::Confined(confinement) = &commands {
+        if let Confining::Confined(confinement) = &commands.confining {
             description.push_str(" Commands run confined: ");
             if !confinement.network {
-                description.push_str("there is no network, loopback included; ");
+                description.push_str(if confinement.mechanism.is_apart() {
+                    "there is no network; a server on 127.0.0.1 can be reached by the command that starts it, and by no \
+                     other; "
+                } else {
+                    "there is no network, loopback included; "
+                });
             }
             description.push_str(
                 "they can write in the workspace and in $TMPDIR only, which is emptied after each call, and they cannot read \
@@ -117,19 +83,21 @@ impl Bash {
             );
             let limits = &confinement.limits;
             description.push_str(&format!(
-                " A command may take {} MiB of memory, and in $TMPDIR {} MiB.",
+                " A command may take {} MiB of memory, {} processes and threads, and in $TMPDIR {} MiB.",
                 limits.memory_bytes >> 20,
+                limits.processes,
                 limits.temporary_bytes >> 20
             ));
         }
-        let may = match &commands {
-            Commands::Unconfined { why, .. } => {
+        let may = match &commands.confining {
+            Confining::Unconfined { why, .. } => {
                 let words = "do everything that you can, with your keys, your files and the network: nothing confines it";
                 [format!("{words} ({why})")].into()
             }
-            Commands::Free | Commands::Kept(_) | Commands::Confined(_) | Commands::Refused(_) => {
-                Arc::default()
-            }
+            Confining::Free
+            | Confining::Kept(_)
+            | Confining::Confined(_)
+            | Confining::Refused(_) => Arc::default(),
         };
         Self {
             spec: spec_of::<Arguments>("bash", &description, EffectClass::Execute),
@@ -143,7 +111,7 @@ impl Bash {
         let Around {
             mut confine,
             keeper,
-        } = match self.commands.clone().around() {
+        } = match self.commands.around() {
             Ok(around) => around,
             Err(why) => {
                 return ToolOutput::error(format!(
@@ -164,7 +132,7 @@ impl Bash {
             program: "bash".into(),
             args: vec![OsString::from("-c"), asked.command.into()],
             cwd: root.to_owned(),
-            env: base_environment(),
+            env: self.commands.env.environment(),
             stdin: None,
             deadline: Duration::from_secs(seconds),
             streams: Streams::Merged,
@@ -173,6 +141,10 @@ impl Bash {
             confine,
             keeper,
         };
+        let limits = process
+            .confine
+            .as_ref()
+            .map(|confinement| confinement.limits);
         let cancel = ctx.cancel.child_token();
         let _stop_on_drop = cancel.clone().drop_guard();
         // A task of its own: when nobody waits for the answer any more, the command is stopped, and what it left is looked at.
@@ -181,7 +153,14 @@ impl Bash {
             Err(error) => return ToolOutput::fault(format!("`bash` failed inside: {error}")),
         };
         match result {
-            Ok(finished) => answer(&finished, seconds, &refused),
+            Ok(finished) => Answer {
+                finished: &finished,
+                seconds,
+                refused: &refused,
+                limits: limits.as_ref(),
+                secrets: self.commands.env.secrets(),
+            }
+            .output(),
             Err(error) => ToolOutput::error(noted(error.to_string(), &refused)),
         }
     }
@@ -254,41 +233,4 @@ async fn what_was_refused(before: Result<Before, JoinError>) -> Vec<String> {
         Err(error) => Err(error),
     };
     looked.unwrap_or_else(|_| vec![NOT_LOOKED.to_owned()])
-}
-
-/// The text with a line for each thing that was refused.
-fn noted(mut text: String, refused: &[String]) -> String {
-    for line in refused {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(&format!("[refused: {line}]\n"));
-    }
-    text
-}
-
-fn answer(finished: &Finished, seconds: u64, refused: &[String]) -> ToolOutput {
-    let mut content = finished.stdout.text();
-    if !content.is_empty() && !content.ends_with('\n') {
-        content.push('\n');
-    }
-    let ending = match finished.ending {
-        Ending::Exited(code) => format!("exit code {code}"),
-        Ending::Signaled(signal) => format!("ended by signal {signal}"),
-        Ending::Deadline => format!("stopped: it ran longer than {seconds} s"),
-        Ending::Cancelled => "stopped: the call was cancelled".to_owned(),
-        Ending::Exceeded(limit) => format!("stopped: {limit}"),
-    };
-    let background = if finished.stopped_background {
-        "; processes left in the background were stopped"
-    } else {
-        ""
-    };
-    let mut content = noted(content, refused);
-    content.push_str(&format!("[{ending}{background}]"));
-    ToolOutput {
-        content: content.into(),
-        is_error: finished.ending != Ending::Exited(0) || !refused.is_empty(),
-        ..ToolOutput::default()
-    }
 }

@@ -3,7 +3,9 @@
 //! Each file is one tool. They rely on the workspace for what they may touch and on the policy for whether they may run; they
 //! must not ask anybody anything themselves. Start from [`all`].
 
+mod answer;
 mod bash;
+mod commands;
 mod edit_file;
 mod list_files;
 mod read_file;
@@ -25,19 +27,21 @@ use super::workspace::{Workspace, WorkspaceError};
 use super::{SharedTool, Tool, ToolCtx, ToolOutput};
 use crate::message::{EffectClass, ToolSpec};
 
-pub(crate) use bash::{Around, Look};
-pub use bash::{Bash, Commands, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
+pub(crate) use bash::Look;
+pub use bash::{Bash, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
+pub(crate) use commands::Around;
+pub use commands::{Commands, Confining};
 pub(crate) use read_file::{read_held, read_within};
 
 /// All built-in tools over one workspace; nothing confines the commands of `bash`.
 #[must_use]
 pub fn all(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
-    all_with(workspace, Commands::Free)
+    all_with(workspace, Commands::default())
 }
 
 /// All built-in tools over one workspace, the commands of `bash` kept to it as `commands` says.
 #[must_use]
-pub fn all_with(workspace: &Arc<Workspace>, commands: Commands) -> Vec<SharedTool> {
+pub fn all_with(workspace: &Arc<Workspace>, commands: impl Into<Commands>) -> Vec<SharedTool> {
     let mut tools = files(workspace);
     tools.push(Arc::new(Bash::new(workspace.clone(), commands)));
     tools

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::screen::Screen;
+
 /// Longest line that is passed on in one piece.
 pub(crate) const MAX_LINE_BYTES: usize = 1024 * 1024;
 
@@ -12,6 +14,8 @@ pub struct Captured {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     left_out: u64,
+    /// Reduces the output to what a terminal would show, where that is wanted.
+    screen: Option<Screen>,
 }
 
 impl Captured {
@@ -21,10 +25,44 @@ impl Captured {
             head: Vec::new(),
             tail: VecDeque::new(),
             left_out: 0,
+            screen: None,
+        }
+    }
+
+    /// Captures the output as a terminal would show it in the end. The cap counts what is shown.
+    pub(super) fn of_screen(cap: usize) -> Self {
+        Self {
+            screen: Some(Screen::default()),
+            ..Self::new(cap)
         }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        match self.screen.take() {
+            None => self.keep(bytes),
+            Some(mut screen) => {
+                screen.push(bytes, &mut |bytes| self.keep(bytes));
+                self.screen = Some(screen);
+            }
+        }
+    }
+
+    /// Takes over what is still on the screen. Nothing may be pushed afterwards.
+    pub(super) fn finish(&mut self) {
+        if let Some(mut screen) = self.screen.take() {
+            screen.finish(&mut |bytes| self.keep(bytes));
+            self.screen = Some(screen);
+        }
+    }
+
+    /// Returns the number of bytes that a terminal would not show in the end: control sequences and
+    /// overwritten text.
+    #[must_use]
+    pub fn cleaned_bytes(&self) -> u64 {
+        self.screen.as_ref().map_or(0, Screen::cleaned_bytes)
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
         let head_cap = self.cap / 2;
         let to_head = bytes.len().min(head_cap.saturating_sub(self.head.len()));
         self.head.extend_from_slice(&bytes[..to_head]);

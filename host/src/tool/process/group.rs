@@ -15,10 +15,14 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
 use super::LINGER;
+use super::cgroup::Cgroup;
 use super::tree::{ProcEntry, descendants, processes};
 
 /// Time that processes have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// Time that the first process has to end the others, before they are looked for one by one.
+const KILL_TIME: Duration = Duration::from_secs(10);
 
 /// Interval of checking whether they are gone.
 const POLL: Duration = Duration::from_millis(20);
@@ -36,6 +40,8 @@ pub(super) struct Running {
     tree: Tree,
     is_over: bool,
     keeper: Option<Keeper>,
+    /// Control group that holds the tree.
+    cgroup: Option<Cgroup>,
     /// Temporary folder, removed once no process of the tree can write there.
     temporary: Option<TempDir>,
 }
@@ -55,6 +61,9 @@ pub(super) struct Kept {
     /// Number of generations, from the first process on, that keep the others together, as its standard input says; 0: none
     /// does.
     pub(super) n_keepers: usize,
+    /// Control group of the tree, which the first process moves what it starts into. Removed when
+    /// the tree is gone.
+    pub(super) cgroup: Option<Cgroup>,
 }
 
 impl Running {
@@ -85,6 +94,7 @@ impl Running {
             },
             is_over: false,
             keeper,
+            cgroup: kept.cgroup,
             temporary: kept.temporary,
         })
     }
@@ -101,11 +111,15 @@ impl Running {
         }
     }
 
-    /// Stops whatever of the tree is alive and says whether anything was. Those that keep the others together end by
-    /// themselves when `ended_alone`, and get the time for it.
+    /// Stops whatever of the tree is alive and says whether anything was. Keepers end by themselves
+    /// when `ended_alone`, and get the time for it.
     pub(super) async fn stop(&mut self, ended_alone: bool) -> bool {
-        if ended_alone && self.keeper.is_some() {
-            let _ = tokio::time::timeout(LINGER, self.child.wait()).await;
+        if self.keeper.is_some()
+            && let Some(was_alive) = self.stop_kept(ended_alone).await
+        {
+            self.is_over = true;
+            self.cgroup = None;
+            return was_alive;
         }
         let tree = self.tree.clone();
         let mut ending = tokio::task::spawn_blocking(move || tree.end());
@@ -119,6 +133,41 @@ impl Running {
         };
         self.is_over = true;
         was_alive
+    }
+
+    /// Stops a tree whose first process keeps the others together and ends when they have: no look
+    /// at the machine's processes is waited for, which takes long while a command starts as many as
+    /// it can. `None`: the first process is still there, or something ended it, so that the others
+    /// may be.
+    async fn stop_kept(&mut self, ended_alone: bool) -> Option<bool> {
+        if ended_alone && let Some(is_clean) = self.ended(LINGER).await {
+            return is_clean.then_some(false);
+        }
+        let tree = self.tree.clone();
+        let asking = tokio::task::spawn_blocking(move || tree.ask_to_end());
+        if let Some(is_clean) = self.ended(GRACE).await {
+            let were_there = asking.await.unwrap_or(true);
+            return is_clean.then_some(were_there);
+        }
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill();
+        }
+        // Closed, the socket has the first process end the others. It knows the one to begin with.
+        self.keeper = None;
+        let is_clean = self.ended(KILL_TIME).await?;
+        is_clean.then_some(true)
+    }
+
+    /// Waits for the end of the first process; says whether it ended by itself, which it does when
+    /// nothing of the tree is left.
+    async fn ended(&mut self, within: Duration) -> Option<bool> {
+        let status = tokio::time::timeout(within, self.child.wait()).await.ok()?;
+        Some(status.is_ok_and(|status| status.code().is_some()))
+    }
+
+    /// Whether the kernel ended a process because the tree had no memory left.
+    pub(super) fn ran_out_of_memory(&self) -> bool {
+        self.cgroup.as_ref().is_some_and(Cgroup::ran_out_of_memory)
     }
 
     /// Returns the first process, and whether the others are its descendants.
@@ -159,16 +208,26 @@ impl Drop for Running {
         if self.is_over {
             return;
         }
-        self.tree.ask_to_end();
+        let _ = self.tree.ask_to_end();
         let tree = self.tree.clone();
         let temporary = self.temporary.take();
         let lifeline = self.keeper.take().map(|keeper| keeper.lifeline);
+        let cgroup = self.cgroup.take();
         // A thread, not a task: the runtime may be going down with us.
         let started = std::thread::Builder::new()
             .name("stop-processes".to_owned())
             .spawn(move || {
-                tree.kill_after_grace();
-                drop(lifeline);
+                tree.wait_for_end(GRACE);
+                if let Some(cgroup) = &cgroup {
+                    cgroup.kill();
+                }
+                // Closed, it has the first process end the others.
+                if lifeline.is_some() {
+                    drop(lifeline);
+                    tree.wait_for_end(KILL_TIME);
+                }
+                tree.kill_until_gone();
+                drop(cgroup);
                 drop(temporary);
             });
         if started.is_err() {
@@ -188,16 +247,21 @@ struct Tree {
 }
 
 impl Tree {
-    /// Asks the processes to end; without keepers, which could not collect the others then.
-    fn ask_to_end(&self) {
+    /// Asks the processes to end and says whether there were any; without keepers, which could not
+    /// collect the others then.
+    fn ask_to_end(&self) -> bool {
         if self.n_keepers == 0 {
-            return self.signal_all(Signal::TERM);
+            self.signal_all(Signal::TERM);
+            return true;
         }
+        let mut are_there = false;
         for process in descendants(self.leader) {
             if process.depth >= self.n_keepers {
+                are_there = true;
                 let _ = rustix::process::kill_process(process.pid, Signal::TERM);
             }
         }
+        are_there
     }
 
     /// Ends the processes. A first process that keeps the others ends by itself when they have, and only then: who is left
@@ -223,17 +287,25 @@ impl Tree {
     fn end(&self) -> bool {
         let was_alive = self.is_alive();
         if was_alive {
-            self.ask_to_end();
+            let _ = self.ask_to_end();
             self.kill_after_grace();
         }
         was_alive
     }
 
     fn kill_after_grace(&self) {
-        let until = Instant::now() + GRACE;
+        self.wait_for_end(GRACE);
+        self.kill_until_gone();
+    }
+
+    fn wait_for_end(&self, most: Duration) {
+        let until = Instant::now() + most;
         while Instant::now() < until && self.is_alive() {
             std::thread::sleep(POLL);
         }
+    }
+
+    fn kill_until_gone(&self) {
         for _ in 0..KILL_ROUNDS {
             if !self.is_alive() {
                 return;

@@ -4,10 +4,13 @@
 //! behind. It must not know what is run, nor why. Start from [`Process`].
 
 mod capture;
+mod cgroup;
 pub mod confine;
 mod environment;
 pub mod foreground;
 mod group;
+mod passed;
+mod screen;
 mod tree;
 mod watch;
 
@@ -27,9 +30,11 @@ use tokio_util::sync::CancellationToken;
 pub use capture::Captured;
 use capture::Lines;
 pub(crate) use capture::MAX_LINE_BYTES;
+pub use cgroup::CgroupPlace;
 use confine::{Confinement, Wrapped};
 pub use environment::{base_environment, environment_with};
 use group::{Kept, Running};
+pub use passed::Passed;
 pub use watch::Exceeded;
 use watch::Watch;
 
@@ -51,7 +56,8 @@ pub enum Stream {
 /// Whether the two outputs are kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
-    /// One pipe for both outputs, so that they stay in the order they were written.
+    /// One pipe for both outputs, so that they stay in the order they were written, and kept as a
+    /// terminal would show them in the end: without control sequences and overwritten lines.
     Merged,
     /// Each output has its own pipe.
     Separate,
@@ -172,10 +178,13 @@ impl Process {
         )
         .await
         .map_err(failed)?;
-        let mut stdout = Captured::new(self.capture_bytes);
+        let mut stdout = match self.streams {
+            Streams::Merged => Captured::of_screen(self.capture_bytes),
+            Streams::Separate => Captured::new(self.capture_bytes),
+        };
         let mut stderr = Captured::new(self.capture_bytes);
         let on_line = self.on_line.as_ref();
-        let (ending, ended_alone, stopped);
+        let (mut ending, ended_alone, stopped);
         {
             let mut reading = pin!(async {
                 tokio::join!(
@@ -196,6 +205,13 @@ impl Process {
                 }
             };
             ended_alone = matches!(ending, Ending::Exited(_) | Ending::Signaled(_));
+            if ended_alone && ending != Ending::Exited(0) && running.ran_out_of_memory() {
+                let most = self
+                    .confine
+                    .as_ref()
+                    .map(|confine| confine.limits.memory_bytes);
+                ending = most.map_or(ending, |most| Ending::Exceeded(Exceeded::Memory(most)));
+            }
             if ended_alone && !all_read {
                 all_read = tokio::time::timeout(LINGER, &mut reading).await.is_ok();
             }
@@ -211,6 +227,7 @@ impl Process {
                 let _ = tokio::time::timeout(LAST_READ, &mut reading).await;
             }
         }
+        stdout.finish();
         Ok(Finished {
             stopped_background: stopped && ended_alone,
             ending,

@@ -13,6 +13,8 @@ pub(super) struct ProcEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Descendant {
     pub(super) pid: Pid,
+    /// Process group.
+    pub(super) group: i32,
     /// 1 for a child, 2 for a child of a child.
     pub(super) depth: usize,
 }
@@ -57,6 +59,15 @@ pub(super) fn descendants(of: Pid) -> Vec<Descendant> {
     descendants_in(processes().collect(), of.as_raw_nonzero().get())
 }
 
+/// Returns the children of this process, which may have ended, without looking at all others. Empty
+/// where the kernel has no such list.
+pub(super) fn own_children() -> Vec<Pid> {
+    let path = format!("/proc/self/task/{}/children", std::process::id());
+    let list = std::fs::read_to_string(path).unwrap_or_default();
+    let pids = list.split_whitespace().filter_map(|pid| pid.parse().ok());
+    pids.filter_map(Pid::from_raw).collect()
+}
+
 fn descendants_in(mut others: Vec<ProcEntry>, of: i32) -> Vec<Descendant> {
     let mut found = Vec::new();
     let mut parents = vec![of];
@@ -72,6 +83,7 @@ fn descendants_in(mut others: Vec<ProcEntry>, of: i32) -> Vec<Descendant> {
             .collect();
         found.extend(children.iter().map(|child| Descendant {
             pid: child.pid,
+            group: child.group,
             depth,
         }));
     }

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
 use super::limits::Limits;
-use super::policy::{Around, Files, Policy, Trial};
+use super::policy::{Around, Files, Network, Policy, Trial};
 use super::probe::Report;
 
 /// Exit code of a shell for a program that could not be run; here also for one that could not be confined.
@@ -83,7 +83,8 @@ fn attempt(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
 /// Makes the view, confines this process and starts the program: the second stage.
 #[cfg(target_os = "linux")]
 fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
-    use super::{limits, namespaces, rights, supervise};
+    use super::{FOR_PROGRAM, kernel, limits, namespaces, rights, supervise};
+    use crate::tool::process::environment::own_variables;
     limits::end_with_parent();
     let confined = |why: String| format!("cannot confine the command: {why}");
     if let Around::Namespaces { base, mounts } = &policy.around {
@@ -97,13 +98,28 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
     rustix::process::chdir(&policy.cwd)
         .map_err(|error| format!("cannot enter {}: {error}", policy.cwd.display()))?;
     let stdin = stdin_of(policy.stdin.as_deref())?;
-    let report = restrict(&policy).map_err(confined)?;
+    if matches!(policy.around, Around::Nothing) {
+        let _ = rustix::process::nice(limits::NICENESS);
+    }
+    let mut report = restrict(&policy).map_err(confined)?;
+    let is_root_of_groups = matches!(policy.around, Around::Program(_));
+    let is_in = |group| super::super::cgroup::is_in(group, is_root_of_groups);
+    report.cgroup = policy.cgroup.as_deref().is_some_and(is_in);
     let mut program = program.into_iter().skip_while(|word| word == "--");
     let name = program
         .next()
         .ok_or("the helper was called without a program")?;
     let mut command = Command::new(&name);
     command.args(program).stdin(stdin);
+    for (name, value) in own_variables() {
+        // See `keep_from_helper`.
+        if let Some(own) = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(FOR_PROGRAM))
+        {
+            command.env_remove(&name).env(own, value);
+        }
+    }
     if policy.tells {
         command.arg(serde_json::to_string(&report).map_err(called_wrongly)?);
     }
@@ -121,6 +137,11 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
     super::hide_process();
     let rights = |error: std::io::Error| confined(format!("capabilities: {error}"));
     rights::drop_own().map_err(rights)?;
+    let start = kernel::Start {
+        niceness: limits::NICENESS,
+        ..kernel::Start::default()
+    };
+    kernel::start_in(&mut command, start);
     let child = command.process_group(0).spawn().map_err(failed)?;
     rights::drop_rest().map_err(rights)?;
     let id = i64::from(child.id());
@@ -151,7 +172,12 @@ fn restrict(policy: &Policy) -> Result<Report, String> {
     super::rights::drop_all();
     let mut report = Report::default();
     let mut unix_sockets = policy.unix_sockets;
-    match super::landlock::restrict(&policy.files, policy.network) {
+    let mut network = policy.network;
+    if network == Network::Loopback && !has_loopback() {
+        network = Network::Off;
+    }
+    report.loopback = network == Network::Loopback;
+    match super::landlock::restrict(&policy.files, network != Network::Off) {
         Ok(enforced) => {
             report.landlock = Some(enforced.abi);
             unix_sockets |= enforced.unix_sockets;
@@ -161,9 +187,15 @@ fn restrict(policy: &Policy) -> Result<Report, String> {
         Err(_) => {}
     }
     report.unix_sockets = unix_sockets;
-    super::seccomp::restrict(policy.network, unix_sockets, shares_processes)?;
+    super::seccomp::restrict(network, unix_sockets, shares_processes)?;
     report.seccomp = true;
     Ok(report)
+}
+
+/// Whether a server can be started in this network namespace.
+#[cfg(target_os = "linux")]
+fn has_loopback() -> bool {
+    std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).is_ok()
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -185,9 +217,10 @@ pub fn confine_this_process(folder: &std::path::Path) -> Result<(), String> {
         needs_landlock: true,
         cwd: folder.to_owned(),
         stdin: None,
-        network: false,
+        network: Network::Off,
         unix_sockets: false,
         limits: Limits::default(),
+        cgroup: None,
         tells: false,
     };
     restrict(&policy).map(drop)

@@ -2,10 +2,15 @@
 //!
 //! The only file of the confinement with unsafe code. It decides nothing.
 
-use std::ffi::{c_long, c_uint};
+use std::ffi::{CString, c_long, c_uint};
 use std::io;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
+use rustix::fs::{Mode, OFlags};
+use rustix::ioctl::{Opcode, Updater, ioctl};
 use rustix::mount::MountAttrFlags;
 use rustix::thread::UnshareFlags;
 
@@ -74,6 +79,71 @@ pub(super) fn keep_descriptors() -> io::Result<()> {
     let last = c_uint::MAX;
     // SAFETY: takes numbers, and closes nothing in this process.
     checked(unsafe { syscall(SYS_CLOSE_RANGE, FIRST_EXTRA, last, CLOSE_RANGE_CLOEXEC) })
+}
+
+/// Brings loopback up in the network namespace that this process is in.
+#[expect(unsafe_code, reason = "rustix does not have it")]
+pub(super) fn raise_loopback() -> io::Result<()> {
+    const SIOCSIFFLAGS: Opcode = 0x8914;
+    /// `IFF_UP` and `IFF_RUNNING`.
+    const UP: i16 = 0x41;
+    /// The kernel's `ifreq`: a name, and a union of 24 bytes that begins with the flags.
+    #[repr(C)]
+    struct Request {
+        name: [u8; 16],
+        flags: i16,
+        rest: [u8; 22],
+    }
+    let mut name = [0; 16];
+    name[..2].copy_from_slice(b"lo");
+    let mut request = Request {
+        name,
+        flags: UP,
+        rest: [0; 22],
+    };
+    // Any socket of the namespace will do.
+    let socket = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // SAFETY: the structure is what the kernel reads for this request, and lives through the call.
+    unsafe {
+        ioctl(&socket, Updater::<SIOCSIFFLAGS, Request>::new(&mut request))?;
+    }
+    Ok(())
+}
+
+/// State of a program that is set between fork and exec.
+#[derive(Default)]
+pub(super) struct Start {
+    /// Whether it begins a session, which has no terminal.
+    pub(super) session: bool,
+    /// Added to its niceness.
+    pub(super) niceness: i32,
+    /// `cgroup.procs` of a control group that it moves into.
+    pub(super) cgroup: Option<CString>,
+}
+
+/// Has a program start in this state, as far as the kernel allows it. This process must have one
+/// thread.
+#[expect(unsafe_code, reason = "what runs between fork and exec is unsafe")]
+pub(super) fn start_in(command: &mut Command, start: Start) {
+    let prepare = move || {
+        if start.session {
+            let _ = rustix::process::setsid();
+        }
+        if start.niceness != 0 {
+            let _ = rustix::process::nice(start.niceness);
+        }
+        if let Some(path) = &start.cgroup
+            && let Ok(file) =
+                rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+        {
+            let _ = rustix::io::write(&file, b"0");
+        }
+        Ok(())
+    };
+    // SAFETY: makes system calls and allocates nothing; no other thread could hold a lock.
+    unsafe {
+        command.pre_exec(prepare);
+    }
 }
 
 fn checked(result: c_long) -> io::Result<()> {

@@ -22,9 +22,10 @@ pub(super) struct Enforced {
     pub(super) unix_sockets: bool,
 }
 
-/// Restricts this thread, which must be the only one, and all it starts, for good.
-pub(super) fn restrict(files: &Files, network: bool) -> Result<Enforced, String> {
-    let status = ruleset(files, network)
+/// Restricts this thread, which must be the only one, and all it starts, for good. `tcp`: whether
+/// any TCP port may be used.
+pub(super) fn restrict(files: &Files, tcp: bool) -> Result<Enforced, String> {
+    let status = ruleset(files, tcp)
         .and_then(|rules| rules.restrict_self().map_err(|error| error.to_string()))?;
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
@@ -42,12 +43,12 @@ pub(super) fn restrict(files: &Files, network: bool) -> Result<Enforced, String>
     })
 }
 
-fn ruleset(files: &Files, network: bool) -> Result<RulesetCreated, String> {
+fn ruleset(files: &Files, tcp: bool) -> Result<RulesetCreated, String> {
     let said = |error: landlock::RulesetError| error.to_string();
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(ABI_ASKED))
         .map_err(said)?;
-    if !network {
+    if !tcp {
         let tcp = AccessNet::BindTcp | AccessNet::ConnectTcp;
         rules = rules.handle_access(tcp).map_err(said)?;
     }

@@ -25,18 +25,35 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Leaves room for the build of a large program on a large machine.
+    /// Leaves room for the build of a large program and its tests, or for a browser, and not for so
+    /// many processes that the machine stands still.
     fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
         let memory = memory_of_machine_bytes("MemTotal:").unwrap_or(16 << 30);
         Self {
             memory_bytes: memory / 4 * 3,
-            processes: 4096,
+            processes: (PROCESSES_FOR_PROCESSOR * processors).clamp(MIN_PROCESSES, MAX_PROCESSES),
             file_bytes: 16 << 30,
             disk_bytes: 64 << 30,
             temporary_bytes: (memory / 4).min(4 << 30),
         }
     }
 }
+
+/// Processes and threads of a command for each processor, at least and at most. A compiler starts
+/// one thread for each processor in each of as many processes; a browser has some 300 on any
+/// machine.
+const PROCESSES_FOR_PROCESSOR: u64 = 128;
+const MIN_PROCESSES: u64 = 512;
+const MAX_PROCESSES: u64 = 4096;
+
+/// Niceness of commands. Beside a program of the usual priority a command gets a quarter of a
+/// processor; with 10 it would get a tenth, and a build beside several others would hardly go on.
+pub(super) const NICENESS: i32 = 5;
+
+/// Greatest value of the limit of niceness, which counts down from it.
+#[cfg(target_os = "linux")]
+const MAX_NICENESS_LIMIT: u64 = 20;
 
 /// Room for the user's other processes and threads, where the kernel counts them together with those of a command: a whole
 /// desktop.
@@ -85,6 +102,12 @@ pub(super) fn cap_program(limits: &Limits, shares_processes: bool) -> io::Result
         limits.processes
     };
     cap(Resource::Nproc, processes)?;
+    // No way back to the priority of others.
+    cap(
+        Resource::Nice,
+        MAX_NICENESS_LIMIT - u64::from(NICENESS.unsigned_abs()),
+    )?;
+    cap(Resource::Rtprio, 0)?;
     cap(Resource::Fsize, limits.file_bytes)
 }
 

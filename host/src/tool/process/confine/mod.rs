@@ -41,13 +41,14 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::Process;
-use super::environment::is_found;
+use super::cgroup::Cgroup;
+use super::environment::{is_found, set};
 use super::group::Kept;
 pub use helper::{confine_this_process, main as helper_main};
 pub use limits::{Limits, cap_memory_and_time, end_with_parent, hide_process};
-use policy::{Around, Files, Policy};
+use policy::{Around, Files, Network, Policy};
 pub use probe::{Detected, Report, attempt, detect, program_in};
-pub use system::{DEVICES, system_folders, tool_folders};
+pub use system::{DEVICES, system_folders, tool_folders, tool_folders_of};
 use view::{MEMORY_FOLDERS, Plan, SHARED_MEMORY_BYTES};
 
 /// The hidden command of the helper.
@@ -129,24 +130,23 @@ impl Confinement {
         let temporary = temporary_folder(&self.git_settings)?;
         // The helper itself is run to try things out, and told what it has to do with.
         let tells = Path::new(&process.program) == self.helper;
-        let policy = self.policy(temporary.path(), process, tells);
+        let memory_bytes = self
+            .limits
+            .memory_bytes
+            .saturating_add(self.folders_in_memory_bytes());
+        let cgroup = Cgroup::make(Some((&self.limits, memory_bytes)));
+        let mut policy = self.policy(temporary.path(), process, tells);
+        policy.cgroup = cgroup.as_ref().map(|group| group.path().to_owned());
         let mut args = vec![OsString::from(HELPER_COMMAND), policy.to_json()?.into()];
         args.extend(["--".into(), process.program.clone()]);
         args.extend(process.args.iter().cloned());
         let mut env = process.env.clone();
-        let set = |env: &mut Vec<(OsString, OsString)>, name: &str, value: OsString| {
-            env.retain(|(other, _)| other != name);
-            env.push((name.into(), value));
-        };
-        set(&mut env, "TMPDIR", temporary.path().into());
+        keep_from_helper(&mut env);
+        set(&mut env, "TMPDIR", temporary.path());
         // Tools that must have a cache fail where the usual one cannot be written.
-        set(
-            &mut env,
-            "XDG_CACHE_HOME",
-            temporary.path().join(CACHE).into(),
-        );
+        set(&mut env, "XDG_CACHE_HOME", temporary.path().join(CACHE));
         let git_settings = temporary.path().join(GIT_SETTINGS);
-        set(&mut env, "GIT_CONFIG_GLOBAL", git_settings.into());
+        set(&mut env, "GIT_CONFIG_GLOBAL", git_settings);
         Ok(Wrapped {
             program: self.helper.clone().into(),
             args,
@@ -154,6 +154,7 @@ impl Confinement {
             kept: Kept {
                 n_keepers: policy.around.n_keepers(),
                 temporary: Some(temporary),
+                cgroup,
             },
         })
     }
@@ -196,10 +197,15 @@ impl Confinement {
             needs_landlock: !is_apart,
             cwd: process.cwd.clone(),
             stdin: process.stdin.clone(),
-            network: self.network,
+            network: match (self.network, is_apart) {
+                (true, _) => Network::All,
+                (false, true) => Network::Loopback,
+                (false, false) => Network::Off,
+            },
             // Within a view no socket of another program is to be seen, unless it shares the network.
             unix_sockets: is_apart && !self.network,
             limits: self.limits,
+            cgroup: None,
             tells,
         }
     }
@@ -228,6 +234,9 @@ pub(super) fn keep(helper: &Path, process: &Process) -> io::Result<Wrapped> {
     let mut args = words.to_vec();
     let stdin = process.stdin.clone().map(OsString::from);
     args.push(stdin.unwrap_or_default());
+    let cgroup = Cgroup::make(None);
+    let path = cgroup.as_ref().map(|group| group.path().into());
+    args.push(path.unwrap_or_default());
     args.push(process.program.clone());
     args.extend(process.args.iter().cloned());
     Ok(Wrapped {
@@ -237,8 +246,26 @@ pub(super) fn keep(helper: &Path, process: &Process) -> io::Result<Wrapped> {
         kept: Kept {
             n_keepers: 1,
             temporary: None,
+            cgroup,
         },
     })
+}
+
+/// Begins the name of a variable that is for the program and not for the helper.
+const FOR_PROGRAM: &str = "RIND_FOR_PROGRAM_";
+
+/// Renames variables with which the loader of programs takes in code from where they say: the
+/// helper must not run what a command could have put there. The helper gives them to the program
+/// under their own names.
+fn keep_from_helper(env: &mut [(OsString, OsString)]) {
+    for (name, _) in env {
+        let bytes = name.as_encoded_bytes();
+        if bytes.starts_with(b"LD_") || bytes == b"GLIBC_TUNABLES" || bytes == b"GCONV_PATH" {
+            let mut renamed = OsString::from(FOR_PROGRAM);
+            renamed.push(&*name);
+            *name = renamed;
+        }
+    }
 }
 
 /// Refuses to start what the helper would find out too late: a program that is not there is an error, not an ending.

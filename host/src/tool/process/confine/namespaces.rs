@@ -44,6 +44,10 @@ pub(super) fn enter(network: bool) -> Result<(), String> {
     if !is_mapped {
         map_own_user(user.as_raw(), group.as_raw())?;
     }
+    if !network {
+        // The second stage finds out whether it is there.
+        let _ = kernel::raise_loopback();
+    }
     rights::hand_on(NEEDED).map_err(|error| format!("capabilities: {error}"))
 }
 

@@ -23,13 +23,23 @@ pub(super) struct Policy {
     pub(super) cwd: PathBuf,
     /// Standard input of the program; `None`: an empty one.
     pub(super) stdin: Option<PathBuf>,
-    /// Whether network sockets may be opened.
-    pub(super) network: bool,
+    pub(super) network: Network,
     /// Whether Unix sockets may be opened where Landlock cannot tell whose they are.
     pub(super) unix_sockets: bool,
     pub(super) limits: Limits,
+    /// Folder of the control group that the program and its second stage are in.
+    pub(super) cgroup: Option<PathBuf>,
     /// Whether the program receives, in one more argument, what the kernel enforces.
     pub(super) tells: bool,
+}
+
+/// Network sockets that may be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Network {
+    Off,
+    /// Sockets of a network namespace of its own, in which there is loopback and nothing else.
+    Loopback,
+    All,
 }
 
 /// Surroundings of a confined program.
@@ -72,10 +82,16 @@ pub(super) struct Trial {
     pub(super) host: u32,
     /// Whether the network is within reach.
     pub(super) network: bool,
+    /// Port of 127.0.0.1 on which the host listens for the trial; 0: it cannot.
+    pub(super) host_port: u16,
+    /// Name of an abstract Unix socket on which the host listens.
+    pub(super) host_socket: String,
     /// Whether other processes and files cannot even be named.
     pub(super) is_apart: bool,
     /// Most processes that it may have.
     pub(super) processes: u64,
+    /// Whether a control group would count them.
+    pub(super) is_counted: bool,
     /// Restrictions that the kernel enforces, filled in by the helper.
     #[serde(default)]
     pub(super) report: Report,

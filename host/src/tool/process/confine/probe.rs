@@ -11,7 +11,7 @@ use super::helper::TRY;
 use super::policy::Trial;
 use super::{Confinement, HELPER_COMMAND, Mechanism};
 use crate::disk::private_folder;
-use crate::tool::process::{Ending, Process, Streams};
+use crate::tool::process::{CgroupPlace, Ending, Process, Streams};
 
 /// Deadline of an attempt, which takes milliseconds unless the machine is very busy.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -36,6 +36,11 @@ pub struct Report {
     pub can_signal: bool,
     /// Whether the number of its processes is bounded.
     pub bounds_processes: bool,
+    /// Whether it can reach a server of its own on loopback, of a network in which there is nothing
+    /// else.
+    pub loopback: bool,
+    /// Whether it is in a control group of its own.
+    pub cgroup: bool,
 }
 
 /// Confinement that was detected on this machine.
@@ -114,12 +119,16 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
         .tempdir_in(forbidden)
         .map_err(broken)?;
     std::fs::write(outside.path().join("canary"), "sings").map_err(broken)?;
+    let bait = Bait::new();
     let trial = Trial {
         forbidden: outside.path().to_owned(),
         host: std::process::id(),
         network: confinement.network,
+        host_port: bait.port(),
+        host_socket: bait.socket_name.clone(),
         is_apart: confinement.mechanism.is_apart(),
         processes: confinement.limits.processes,
+        is_counted: CgroupPlace::here().is_ok_and(CgroupPlace::counts_processes),
         report: Report::default(),
     };
     let trial = serde_json::to_string(&trial).map_err(|error| broken(error.into()))?;
@@ -164,11 +173,63 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
     }
 }
 
+/// Servers of the host that a confined program must not reach.
+struct Bait {
+    tcp: Option<std::net::TcpListener>,
+    socket_name: String,
+    #[cfg(target_os = "linux")]
+    _socket: Option<std::os::unix::net::UnixListener>,
+}
+
+impl Bait {
+    fn new() -> Self {
+        let socket_name = format!("rind-canary-{}", crate::clock::new_id());
+        Self {
+            tcp: std::net::TcpListener::bind("127.0.0.1:0").ok(),
+            #[cfg(target_os = "linux")]
+            _socket: {
+                use std::os::linux::net::SocketAddrExt;
+                use std::os::unix::net::{SocketAddr, UnixListener};
+                let address = SocketAddr::from_abstract_name(&socket_name);
+                address.and_then(|at| UnixListener::bind_addr(&at)).ok()
+            },
+            socket_name,
+        }
+    }
+
+    fn port(&self) -> u16 {
+        let address = self.tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
+        address.map_or(0, |address| address.port())
+    }
+}
+
+/// Whether there is a way to an address that is reserved for documentation, without sending
+/// anything there.
+fn has_route() -> bool {
+    use std::net::UdpSocket;
+    [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")]
+        .iter()
+        .any(|(own, other)| UdpSocket::bind(own).is_ok_and(|socket| socket.connect(other).is_ok()))
+}
+
+#[cfg(target_os = "linux")]
+fn connect_abstract(name: &str) -> bool {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixStream};
+    let address = SocketAddr::from_abstract_name(name);
+    address.is_ok_and(|at| UnixStream::connect_addr(&at).is_ok())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn connect_abstract(_name: &str) -> bool {
+    false
+}
+
 impl Trial {
     /// Runs the trial in this confined process, and reports the outcome.
     pub(super) fn run(self) -> Report {
         use std::fs;
-        use std::net::{TcpListener, UdpSocket};
+        use std::net::{TcpListener, TcpStream, UdpSocket};
         let mut report = self.report;
         let canary = self.forbidden.join("canary");
         let mut hole = |is_open: bool, what: &str| {
@@ -199,11 +260,22 @@ impl Trial {
             "read the environment of its host",
         );
         if !self.network {
-            hole(
-                TcpListener::bind("127.0.0.1:0").is_ok(),
-                "open network connections",
-            );
-            hole(UdpSocket::bind("127.0.0.1:0").is_ok(), "send UDP packets");
+            let listener = TcpListener::bind("127.0.0.1:0");
+            let udp = UdpSocket::bind("127.0.0.1:0");
+            if report.loopback {
+                let connected =
+                    listener.and_then(|server| TcpStream::connect(server.local_addr()?));
+                report.loopback = connected.is_ok();
+            } else {
+                hole(listener.is_ok(), "open network connections");
+                hole(udp.is_ok(), "send UDP packets");
+            }
+            let host = self.host_port;
+            let is_reached = host != 0 && TcpStream::connect(("127.0.0.1", host)).is_ok();
+            hole(is_reached, "reach servers on this machine");
+            hole(has_route(), "send to other machines");
+            let is_reached = connect_abstract(&self.host_socket);
+            hole(is_reached, "reach programs through abstract Unix sockets");
         }
         if self.is_apart {
             hole(self.forbidden.exists(), "see files outside its folders");
@@ -216,8 +288,9 @@ impl Trial {
         }
         // Numbers of processes mean others in a view.
         report.can_signal = !self.is_apart && can_signal(self.host);
-        report.bounds_processes =
-            !is_root() || (self.is_apart && are_processes_bounded(self.processes));
+        report.bounds_processes = !is_root()
+            || (self.is_apart && are_processes_bounded(self.processes))
+            || (report.cgroup && self.is_counted);
         report
     }
 }

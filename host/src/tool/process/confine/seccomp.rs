@@ -11,6 +11,8 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
+use super::policy::Network;
+
 const EPERM: u32 = 1;
 const ENOSYS: u32 = 38;
 
@@ -19,6 +21,14 @@ const AF_INET: u64 = 2;
 const AF_INET6: u64 = 10;
 /// Looking up names asks the kernel for its addresses through one.
 const AF_NETLINK: u64 = 16;
+
+const NETLINK_ROUTE: u64 = 0;
+const IPPROTO_TCP: u64 = 6;
+const IPPROTO_UDP: u64 = 17;
+/// The part of a socket's type that is no flag.
+const SOCK_TYPE_MASK: u64 = 0xf;
+/// Raw, reliable datagrams, sequenced packets, DCCP, packets.
+const OTHER_TYPES: &[u64] = &[3, 4, 5, 6, 10];
 
 /// Requests that put input into a terminal as if somebody had typed it.
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541C];
@@ -184,7 +194,7 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// Filters the system calls of this thread, which must be the only one, and of all it starts, for good.
 /// `shares_processes`: whether it has other programs' processes and queues around it.
 pub(super) fn restrict(
-    network: bool,
+    network: Network,
     unix_sockets: bool,
     shares_processes: bool,
 ) -> Result<(), String> {
@@ -217,7 +227,7 @@ fn compile(rules: Rules, errno: u32) -> Result<BpfProgram, String> {
     .map_err(said)
 }
 
-fn refused(network: bool, unix_sockets: bool, shares_processes: bool) -> Result<Rules, String> {
+fn refused(network: Network, unix_sockets: bool, shares_processes: bool) -> Result<Rules, String> {
     let mut rules = Rules::new();
     for row in REFUSED {
         add(&mut rules, row, Vec::new());
@@ -238,7 +248,7 @@ fn refused(network: bool, unix_sockets: bool, shares_processes: bool) -> Result<
         }
     }
     let mut families = Vec::new();
-    if network {
+    if network != Network::Off {
         families.extend([AF_INET, AF_INET6, AF_NETLINK]);
     }
     if unix_sockets {
@@ -246,11 +256,13 @@ fn refused(network: bool, unix_sockets: bool, shares_processes: bool) -> Result<
     }
     let is_other = |family: &u64| condition(0, SeccompCmpOp::Ne, *family);
     let others: Vec<SeccompCondition> = families.iter().map(is_other).collect::<Result<_, _>>()?;
-    let socket = if others.is_empty() {
-        Vec::new()
-    } else {
-        vec![SeccompRule::new(others).map_err(said)?]
-    };
+    let mut socket = Vec::new();
+    if !others.is_empty() {
+        socket.push(SeccompRule::new(others).map_err(said)?);
+        if network == Network::Loopback {
+            socket.extend(beyond_loopback()?);
+        }
+    }
     add(&mut rules, &SOCKET, socket);
     let typing: Vec<SeccompRule> = TERMINAL_INPUT
         .iter()
@@ -265,6 +277,28 @@ fn refused(network: bool, unix_sockets: bool, shares_processes: bool) -> Result<
     add(&mut rules, &CLONE, namespaces);
     if rules.is_empty() {
         return Err(no_numbers());
+    }
+    Ok(rules)
+}
+
+/// Sockets of a network namespace that a server and its clients do not need, and that are much code
+/// of the kernel: of other types than streams and datagrams, of other protocols than TCP and UDP,
+/// and those that ask the kernel for more than addresses.
+fn beyond_loopback() -> Result<Vec<SeccompRule>, String> {
+    let is = |argument, value| condition(argument, SeccompCmpOp::Eq, value);
+    let is_not = |argument, value| condition(argument, SeccompCmpOp::Ne, value);
+    let mut rules =
+        vec![SeccompRule::new(vec![is(0, AF_NETLINK)?, is_not(2, NETLINK_ROUTE)?]).map_err(said)?];
+    for family in [AF_INET, AF_INET6] {
+        let mut protocol = vec![is(0, family)?];
+        for allowed in [0, IPPROTO_TCP, IPPROTO_UDP] {
+            protocol.push(is_not(2, allowed)?);
+        }
+        rules.push(SeccompRule::new(protocol).map_err(said)?);
+        for kind in OTHER_TYPES {
+            let is_kind = condition(1, SeccompCmpOp::MaskedEq(SOCK_TYPE_MASK), *kind)?;
+            rules.push(SeccompRule::new(vec![is(0, family)?, is_kind]).map_err(said)?);
+        }
     }
     Ok(rules)
 }
@@ -333,13 +367,12 @@ mod tests {
 
     #[test]
     fn the_filter_compiles_in_every_mode() {
-        for mode in 0..8 {
-            let [network, unix_sockets, shares_processes] = [1, 2, 4].map(|bit| mode & bit != 0);
-            compile(
-                refused(network, unix_sockets, shares_processes).unwrap(),
-                EPERM,
-            )
-            .unwrap();
+        for network in [Network::Off, Network::Loopback, Network::All] {
+            for mode in 0..4 {
+                let [unix_sockets, shares_processes] = [1, 2].map(|bit| mode & bit != 0);
+                let rules = refused(network, unix_sockets, shares_processes).unwrap();
+                compile(rules, EPERM).unwrap();
+            }
         }
         compile(unknown(), ENOSYS).unwrap();
     }

@@ -3,11 +3,13 @@
 //! Its standard input is a socket to the host: closed, it means that the host is gone, and everything ends at once. The end of
 //! the program goes back the same way, because what it left in the background is still running then.
 
-use std::ffi::OsString;
+use std::collections::BTreeSet;
+use std::ffi::{CString, OsString};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
@@ -15,9 +17,11 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::HELPER_COMMAND;
+use super::kernel::{Start, start_in};
+use super::limits::NICENESS;
 use super::namespaces::{self, OWN_PROGRAM};
-use super::policy::{Around, Policy};
-use crate::tool::process::tree::descendants;
+use super::policy::{Around, Network, Policy};
+use crate::tool::process::tree::{descendants, own_children};
 
 /// Argument in place of a policy, which follows: the second stage.
 pub(super) const INNER: &str = "--inner";
@@ -33,6 +37,12 @@ const AGAIN: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 5_000_000,
 };
+
+/// Most looks for processes that are not stopped yet, before those that are found are ended.
+const STOP_ROUNDS: usize = 20;
+
+/// Most looks at the own children within one of them.
+const CHILD_ROUNDS: usize = 100;
 
 /// Exit code of a program that a signal ended, as shells count it.
 const SIGNALED: i32 = 128;
@@ -56,7 +66,7 @@ pub(super) fn supervise(
         Around::Nothing | Around::Namespaces { .. } => Command::new(OWN_PROGRAM),
     };
     if let Around::Namespaces { .. } = policy.around {
-        namespaces::enter(policy.network)?;
+        namespaces::enter(policy.network == Network::All)?;
     }
     command.args([HELPER_COMMAND, INNER, json]).args(program);
     // The second stage opens that of the program; what makes a view hands this one on.
@@ -65,6 +75,16 @@ pub(super) fn supervise(
     // The first process of a process namespace takes everybody in it with it. The numbers that this one would find in `/proc`
     // are those of the namespace by then, where the second stage has moved it into the view as well.
     let is_first_of_namespace = matches!(policy.around, Around::Namespaces { .. });
+    start_in(
+        &mut command,
+        Start {
+            session: true,
+            // The second stage lowers that of the program: the process that ends the others must
+            // not wait behind them.
+            niceness: 0,
+            cgroup: procs_of(policy.cgroup.as_deref()),
+        },
+    );
     run(command, stdin, !is_first_of_namespace).map_err(|(what, error)| said(what, error))
 }
 
@@ -73,6 +93,7 @@ pub(super) fn keep(program: Vec<OsString>) -> Result<ExitCode, String> {
     let mut words = program.into_iter();
     let stdin = words.next().filter(|path| !path.is_empty());
     let stdin = super::helper::stdin_of(stdin.as_deref().map(Path::new))?;
+    let cgroup = words.next().filter(|path| !path.is_empty());
     let name = words
         .next()
         .ok_or("the helper was called without a program")?;
@@ -80,7 +101,19 @@ pub(super) fn keep(program: Vec<OsString>) -> Result<ExitCode, String> {
     super::kernel::keep_descriptors().map_err(said)?;
     let mut command = Command::new(&name);
     command.args(words);
+    start_in(
+        &mut command,
+        Start {
+            session: true,
+            niceness: NICENESS,
+            cgroup: procs_of(cgroup.as_deref().map(Path::new)),
+        },
+    );
     run(command, Some(stdin), true).map_err(|(_, error)| said(error))
+}
+
+fn procs_of(cgroup: Option<&Path>) -> Option<CString> {
+    CString::new(cgroup?.join("cgroup.procs").as_os_str().as_bytes()).ok()
 }
 
 /// Starts the program and waits for it and all its descendants. With a `stdin` the program is its child, and this process
@@ -94,7 +127,6 @@ fn run(
     let own = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(own)).map_err(|error| ("orphans", error.into()))?;
     super::hide_process();
-    command.process_group(0);
     let is_told_by_us = stdin.is_some();
     if let Some(stdin) = stdin {
         command.stdin(stdin);
@@ -141,9 +173,8 @@ fn attend(
             if picked.is_none() {
                 let _ = rustix::process::kill_process(first, Signal::KILL);
             }
-            let others = orphans_come_to.map(descendants).unwrap_or_default();
-            for process in others {
-                let _ = rustix::process::kill_process(process.pid, Signal::KILL);
+            if let Some(own) = orphans_come_to {
+                end_descendants(own);
             }
         }
         // An orphan that ends wakes nobody.
@@ -170,6 +201,46 @@ fn attend(
         {
             host_is_there = false;
         }
+    }
+}
+
+/// Ends the descendants of this process. They are stopped first: a process that is stopped starts
+/// no other, so that they get fewer than they are found. Those that start another and end lose
+/// their parents to this process, whose children are quickly read.
+fn end_descendants(own: Pid) {
+    let own_group = rustix::process::getpgrp();
+    let mut stopped = BTreeSet::new();
+    for _ in 0..STOP_ROUNDS {
+        let mut n_new = 0;
+        for _ in 0..CHILD_ROUNDS {
+            let before = stopped.len();
+            for child in own_children() {
+                if stopped.insert(child.as_raw_nonzero()) {
+                    let _ = rustix::process::kill_process(child, Signal::STOP);
+                }
+            }
+            if stopped.len() == before {
+                break;
+            }
+        }
+        for process in descendants(own) {
+            if !stopped.insert(process.pid.as_raw_nonzero()) {
+                continue;
+            }
+            n_new += 1;
+            let _ = rustix::process::kill_process(process.pid, Signal::STOP);
+            // All members of a group at once, those that are being started included. Its session is
+            // one of the program's.
+            if let Some(group) = Pid::from_raw(process.group).filter(|group| *group != own_group) {
+                let _ = rustix::process::kill_process_group(group, Signal::STOP);
+            }
+        }
+        if n_new == 0 {
+            break;
+        }
+    }
+    for process in descendants(own) {
+        let _ = rustix::process::kill_process(process.pid, Signal::KILL);
     }
 }
 

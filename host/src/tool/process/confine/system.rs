@@ -1,6 +1,9 @@
 //! System files that programs need: the system's folders, and those of the home folder with tools in them.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+use crate::tool::process::environment::paths_in;
 
 /// Devices without anything behind them.
 pub const DEVICES: &[&str] = &[
@@ -94,6 +97,58 @@ pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Variables whose folders hold tools and libraries, one or several with `:` between them.
+const TOOL_VARIABLES: &[&str] = &[
+    "ANDROID_HOME",
+    "ANDROID_SDK_ROOT",
+    "BUN_INSTALL",
+    "CONDA_PREFIX",
+    "DOTNET_ROOT",
+    "GEM_HOME",
+    "GEM_PATH",
+    "GOBIN",
+    "GOMODCACHE",
+    "GOPATH",
+    "GOROOT",
+    "GRADLE_HOME",
+    "JAVA_HOME",
+    "JDK_HOME",
+    "M2_HOME",
+    "MAVEN_HOME",
+    "NODE_PATH",
+    "NVM_DIR",
+    "PKG_CONFIG_PATH",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "PYTHONPATH",
+    "RBENV_ROOT",
+    "RUBYLIB",
+    "RUSTUP_HOME",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "VIRTUAL_ENV",
+];
+
+/// Parts of Cargo's folder that hold no key, as in [`TOOLS`].
+const IN_CARGO_HOME: &[&str] = &["bin", "config", "config.toml", "env", "git", "registry"];
+
+/// Returns what variables of a command's environment name: tools that lie elsewhere than usual.
+/// Settings that may hold a password or token are left out.
+#[must_use]
+pub fn tool_folders_of(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for (name, value) in env {
+        if name == "CARGO_HOME" {
+            let parts = IN_CARGO_HOME.iter().map(|part| Path::new(value).join(part));
+            found.extend(parts.filter(|path| !path.is_file() || is_free_of_secrets(path)));
+        } else if TOOL_VARIABLES.iter().any(|tool| name == tool) {
+            found.extend(paths_in(value));
+        }
+    }
+    found.retain(|path| path.is_absolute());
+    there(found.into_iter())
+}
+
 /// Words that appear beside a secret in settings.
 const SECRET_WORDS: &[&str] = &["token", "password", "passwd", "secret", "credential"];
 
@@ -142,6 +197,26 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn folders_of_tools_that_variables_name_are_opened_without_the_keys_in_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let cargo = folder.path().join("cargo");
+        for name in ["bin", "registry", "secrets"] {
+            std::fs::create_dir_all(cargo.join(name)).unwrap();
+        }
+        std::fs::write(cargo.join("credentials.toml"), "token").unwrap();
+        let (bin, registry) = (cargo.join("bin"), cargo.join("registry"));
+        let python = format!("{}:{}:relative", bin.display(), registry.display());
+        let env = [
+            ("CARGO_HOME".into(), cargo.clone().into_os_string()),
+            ("PYTHONPATH".into(), python.into()),
+            ("JAVA_HOME".into(), cargo.join("missing").into_os_string()),
+            ("MY_HOME".into(), cargo.join("secrets").into_os_string()),
+        ];
+        let opened = tool_folders_of(&env);
+        assert_eq!(opened, [bin.clone(), registry.clone(), bin, registry]);
     }
 
     #[test]

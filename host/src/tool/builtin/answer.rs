@@ -1,0 +1,158 @@
+//! Result of a command for the model: its output, how it ended, and which limit it ran into.
+
+use super::super::ToolOutput;
+use super::super::process::confine::Limits;
+use super::super::process::{Ending, Finished};
+
+/// Signal of a program that wrote beyond the largest file that it may write, on every Linux.
+const SIGXFSZ: i32 = 25;
+
+/// Added by shells to the number of a signal that ended a program.
+const SIGNALED: i32 = 128;
+
+/// End of the output in which the words of a limit are looked for, in bytes. Programs name the
+/// cause last.
+const LAST_BYTES: usize = 4096;
+
+/// Bytes of overwritten lines from which their number is said: below, nobody could miss them.
+const SAID_BYTES: u64 = 1024;
+
+/// A limit, and what programs say when they run into it.
+struct Hit {
+    /// Each of these must be there, in any case; of each list one.
+    words: &'static [&'static [&'static str]],
+    /// The limit and its setting.
+    said: fn(&Limits) -> String,
+}
+
+const HITS: &[Hit] = &[
+    Hit {
+        words: &[&[
+            "file size limit exceeded",
+            "file too large",
+            "filesize limit exceeded",
+        ]],
+        said: |limits| said_file(Some(limits)),
+    },
+    Hit {
+        words: &[
+            &["resource temporarily unavailable", "os error 11", "eagain"],
+            &["fork", "thread", "spawn", "clone"],
+        ],
+        said: |limits| {
+            format!(
+                "a command may have {} processes and threads (`processes` in [sandbox] of config.toml)",
+                limits.processes
+            )
+        },
+    },
+    Hit {
+        words: &[&["no space left on device"]],
+        said: |limits| {
+            format!(
+                "where the full folder is $TMPDIR or /tmp, it may hold {} MiB (`temporary_mb` in [sandbox] of config.toml)",
+                limits.temporary_bytes >> 20
+            )
+        },
+    },
+];
+
+fn said_file(limits: Option<&Limits>) -> String {
+    match limits {
+        Some(limits) => format!(
+            "a file of a command may have {} MiB (`file_mb` in [sandbox] of config.toml), or less where the shell that started \
+             rind has a lower `ulimit -f`",
+            limits.file_bytes >> 20
+        ),
+        None => "a file reached the limit of the shell that started rind (`ulimit -f`)".to_owned(),
+    }
+}
+
+pub(super) struct Answer<'a> {
+    pub(super) finished: &'a Finished,
+    /// Deadline of the call.
+    pub(super) seconds: u64,
+    /// Line for each thing that the command left and that was refused.
+    pub(super) refused: &'a [String],
+    /// Limits of the command, if it had any.
+    pub(super) limits: Option<&'a Limits>,
+    /// Names and values of secrets that the command was given.
+    pub(super) secrets: Vec<(String, String)>,
+}
+
+impl Answer<'_> {
+    pub(super) fn output(&self) -> ToolOutput {
+        let finished = self.finished;
+        let mut content = finished.stdout.text();
+        for (name, value) in &self.secrets {
+            if content.contains(value.as_str()) {
+                content = content.replace(value.as_str(), &format!("[secret masked: {name}]"));
+            }
+        }
+        if !content.is_empty() && !content.ends_with('\n') {
+            content.push('\n');
+        }
+        let ending = match finished.ending {
+            Ending::Exited(code) => format!("exit code {code}"),
+            Ending::Signaled(signal) => format!("ended by signal {signal}"),
+            Ending::Deadline => format!("stopped: it ran longer than {} s", self.seconds),
+            Ending::Cancelled => "stopped: the call was cancelled".to_owned(),
+            Ending::Exceeded(limit) => format!("stopped: {limit}"),
+        };
+        let background = if finished.stopped_background {
+            "; processes left in the background were stopped"
+        } else {
+            ""
+        };
+        let hit = self.hit(&content);
+        let mut content = noted(content, self.refused);
+        let cleaned = finished.stdout.cleaned_bytes();
+        if cleaned >= SAID_BYTES {
+            content.push_str(&format!(
+                "[{cleaned} bytes of terminal control and of lines that were overwritten are left out]\n"
+            ));
+        }
+        if let Some(hit) = hit {
+            content.push_str(&format!("[limit: {hit}]\n"));
+        }
+        content.push_str(&format!("[{ending}{background}]"));
+        ToolOutput {
+            content: content.into(),
+            is_error: finished.ending != Ending::Exited(0) || !self.refused.is_empty(),
+            ..ToolOutput::default()
+        }
+    }
+
+    /// Returns the limit that a failed command probably ran into.
+    fn hit(&self, content: &str) -> Option<String> {
+        match self.finished.ending {
+            Ending::Signaled(SIGXFSZ) => return Some(said_file(self.limits)),
+            Ending::Exited(code) if code == SIGNALED + SIGXFSZ => {
+                return Some(said_file(self.limits));
+            }
+            Ending::Exited(0) | Ending::Deadline | Ending::Cancelled | Ending::Exceeded(_) => {
+                return None;
+            }
+            Ending::Exited(_) | Ending::Signaled(_) => {}
+        }
+        let start = content.len().saturating_sub(LAST_BYTES);
+        let last = content[content.ceil_char_boundary(start)..].to_lowercase();
+        let is_hit = |hit: &&Hit| {
+            let mut words = hit.words.iter();
+            words.all(|any| any.iter().any(|word| last.contains(word)))
+        };
+        let limits = self.limits?;
+        HITS.iter().find(is_hit).map(|hit| (hit.said)(limits))
+    }
+}
+
+/// The text with a line for each thing that was refused.
+pub(super) fn noted(mut text: String, refused: &[String]) -> String {
+    for line in refused {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[refused: {line}]\n"));
+    }
+    text
+}

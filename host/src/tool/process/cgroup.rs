@@ -1,0 +1,242 @@
+//! A control group (cgroup v2) for each command, where the machine has a place for one that this
+//! user may write: it bounds and weighs the command as a whole, and ends it at once however fast
+//! its processes start others.
+//!
+//! A user has such a place in a session of systemd (`app.slice` of their own), root everywhere.
+//! Nothing is switched on above: the controllers that the place hands on are used. It must not know
+//! what runs in the group. Start from [`Cgroup::make`].
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::confine::Limits;
+
+/// Begins the name of every group; the number of the process that made it follows.
+const PREFIX: &str = "rind-";
+
+/// Share of the processors beside others that want them, which have 100 each.
+const CPU_WEIGHT: u64 = 33;
+
+/// Room for processes of the helper that are in the group too.
+const OWN_PROCESSES: u64 = 4;
+
+/// Files by which a group is controlled, with the name that people know the controller by.
+const CONTROLLERS: &[(&str, &str)] = &[
+    ("cpu.weight", "cpu"),
+    ("pids.max", "processes"),
+    ("memory.max", "memory"),
+];
+
+/// A group. It is removed when this is dropped, if nothing is in it.
+#[derive(Debug)]
+pub(crate) struct Cgroup(PathBuf);
+
+/// Place in which groups can be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CgroupPlace {
+    folder: PathBuf,
+    /// Controllers that bound a group: `cpu`, `processes`, `memory`.
+    pub controllers: Vec<&'static str>,
+}
+
+impl CgroupPlace {
+    /// Returns the place on this machine, or the reason why there is none, in words.
+    pub fn here() -> Result<&'static Self, &'static str> {
+        static HERE: OnceLock<Result<CgroupPlace, String>> = OnceLock::new();
+        let here = HERE.get_or_init(|| {
+            let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+            let own = read("/proc/self/cgroup");
+            let candidates = candidates(&own, &read("/proc/self/mountinfo"));
+            let candidates = candidates.ok_or("this machine has no cgroup v2")?;
+            let found = candidates.iter().find_map(|folder| Self::at(folder));
+            found.ok_or_else(|| {
+                format!(
+                    "this user may not make one in {}",
+                    candidates
+                        .first()
+                        .map_or("?".into(), |path| path.display().to_string())
+                )
+            })
+        });
+        here.as_ref().map_err(String::as_str)
+    }
+
+    /// Whether a group bounds the number of its processes.
+    #[must_use]
+    pub fn counts_processes(&self) -> bool {
+        self.controllers.contains(&"processes")
+    }
+
+    /// Tries to make a group in this folder.
+    fn at(folder: &Path) -> Option<Self> {
+        remove_left_over(folder);
+        // Who moves a process needs this file of the folder above both groups.
+        let access = rustix::fs::Access::WRITE_OK;
+        rustix::fs::access(folder.join("cgroup.procs"), access).ok()?;
+        let tried = Cgroup(folder.join(name()));
+        fs::create_dir(&tried.0).ok()?;
+        if !tried.0.join("cgroup.kill").exists() {
+            return None;
+        }
+        let there = |(file, _): &&(&str, &str)| tried.0.join(file).exists();
+        let controllers = CONTROLLERS.iter().filter(there).map(|(_, name)| *name);
+        Some(Self {
+            folder: folder.to_owned(),
+            controllers: controllers.collect(),
+        })
+    }
+}
+
+impl Cgroup {
+    /// Makes a group with these bounds, `memory_bytes` including files in memory; `None` where
+    /// there is no place for one.
+    pub(crate) fn make(limits: Option<(&Limits, u64)>) -> Option<Self> {
+        let group = Self(CgroupPlace::here().ok()?.folder.join(name()));
+        fs::create_dir(&group.0).ok()?;
+        // A controller that is not there is said by `rind doctor`.
+        let set = |file: &str, value: u64| {
+            let _ = fs::write(group.0.join(file), value.to_string());
+        };
+        set("cpu.weight", CPU_WEIGHT);
+        if let Some((limits, memory_bytes)) = limits {
+            set("pids.max", limits.processes.saturating_add(OWN_PROCESSES));
+            set("memory.max", memory_bytes);
+        }
+        Some(group)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Ends every process in the group and in groups below it, also those that are being started.
+    pub(super) fn kill(&self) {
+        let _ = fs::write(self.0.join("cgroup.kill"), "1");
+    }
+
+    /// Whether the kernel ended a process because the group had no memory left.
+    pub(super) fn ran_out_of_memory(&self) -> bool {
+        let events = fs::read_to_string(self.0.join("memory.events")).unwrap_or_default();
+        let kills = events
+            .lines()
+            .find_map(|line| line.strip_prefix("oom_kill "));
+        kills.is_some_and(|n| n.trim() != "0")
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // The next process of Rind removes it if it is still in use.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// Whether this process is in a group. `is_root`: the group is the root of what the process can see
+/// of groups.
+#[cfg(target_os = "linux")]
+pub(super) fn is_in(group: &Path, is_root: bool) -> bool {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = own.lines().find_map(|line| line.strip_prefix("0::"));
+    let is_named = |own: &str| Path::new(own).file_name() == group.file_name();
+    own.is_some_and(|own| is_named(own) || (is_root && own == "/"))
+}
+
+fn name() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let n = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{PREFIX}{}-{n}", std::process::id())
+}
+
+/// Removes groups of processes that were killed. One that is in use cannot be removed.
+fn remove_left_over(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let maker = name
+            .strip_prefix(PREFIX)
+            .and_then(|rest| rest.split_once('-'));
+        let is_gone = |(process, _): (&str, &str)| {
+            process.parse::<u32>().is_ok() && !Path::new("/proc").join(process).exists()
+        };
+        if maker.is_some_and(is_gone) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// Returns folders that a group could be made in, the best first, from `/proc/self/cgroup` and
+/// `/proc/self/mountinfo`: beside the group of this process, which may hand controllers on only
+/// when no process is in it, then below it.
+fn candidates(own: &str, mounts: &str) -> Option<Vec<PathBuf>> {
+    let own = Path::new(own.lines().find_map(|line| line.strip_prefix("0::"))?);
+    let (mounted, below) = mounts.lines().find_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let mut fields = before.split(' ').skip(3);
+        let (root, at) = (fields.next()?, fields.next()?);
+        let is_unified = after.split(' ').next() == Some("cgroup2");
+        let below = own.strip_prefix(root).ok()?;
+        (is_unified && !at.contains('\\')).then_some((Path::new(at), below))
+    })?;
+    // Above the root of a cgroup namespace.
+    if below.components().any(|part| part.as_os_str() == "..") {
+        return None;
+    }
+    let beside = below.parent().map(|parent| mounted.join(parent));
+    // `join` of nothing would add a slash to the name.
+    let own = if below.as_os_str().is_empty() {
+        mounted.to_owned()
+    } else {
+        mounted.join(below)
+    };
+    Some(beside.into_iter().chain([own]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "30 24 0:27 / /sys rw - sysfs sysfs rw\n\
+                          35 30 0:30 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
+
+    #[test]
+    fn a_group_is_made_beside_the_own_one_or_else_below_it() {
+        let of = |own: &str| candidates(own, MOUNTS).unwrap_or_default();
+        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(
+            of("1:name=systemd:/x\n0::/user.slice/app.slice/a.scope\n"),
+            paths(&[
+                "/sys/fs/cgroup/user.slice/app.slice",
+                "/sys/fs/cgroup/user.slice/app.slice/a.scope"
+            ])
+        );
+        assert_eq!(of("0::/\n"), paths(&["/sys/fs/cgroup"]));
+        assert_eq!(of("0::/../other\n"), paths(&[]));
+        assert_eq!(of("9:pids:/\n"), paths(&[]));
+        assert_eq!(
+            candidates("0::/a\n", "30 24 0:27 / /sys rw - sysfs sysfs rw\n"),
+            None
+        );
+        let bound = "35 30 0:30 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        let found = candidates("0::/docker/1/a\n", bound).unwrap();
+        assert_eq!(found, paths(&["/sys/fs/cgroup/", "/sys/fs/cgroup/a"]));
+    }
+
+    #[test]
+    fn groups_of_processes_that_are_gone_are_removed_and_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = format!("rind-{}-7", std::process::id());
+        for name in ["rind-4294967295-0", own.as_str(), "rind-x-0", "app.slice"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        remove_left_over(folder.path());
+        let mut left: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        let mut expected = ["app.slice", own.as_str(), "rind-x-0"];
+        expected.sort_unstable();
+        assert_eq!(left, expected);
+    }
+}

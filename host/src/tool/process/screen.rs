@@ -1,0 +1,400 @@
+//! Output as a person would see it at a terminal in the end: lines that were overwritten are gone,
+//! and so are colors and other control sequences.
+//!
+//! Progress bars write a line again and again, over a carriage return or after moving the cursor
+//! up. A model would pay for each version. This is a small terminal of unbounded width with the
+//! last rows of the output; what scrolls out of it is final. No library: an unfinished control
+//! string must not hide the lines after it, and nothing may grow with the output.
+
+use std::collections::VecDeque;
+use std::mem;
+
+/// Rows that the cursor can go back to, as many as a terminal has. Tools that draw several bars at
+/// once use fewer.
+const ROWS: usize = 64;
+
+/// Longest row that can be overwritten, in characters. A longer one is passed on in pieces.
+const MAX_COLUMNS: usize = 16 * 1024;
+
+/// Longest control string (a title, a link), in bytes. A longer one is text.
+const MAX_STRING_BYTES: usize = 4096;
+
+/// Longest list of parameters of a control sequence, in bytes.
+const MAX_PARAMETERS_BYTES: usize = 64;
+
+const ESCAPE: u8 = 0x1b;
+const BELL: u8 = 0x07;
+
+/// A terminal without a screen.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Screen {
+    rows: VecDeque<Vec<char>>,
+    /// Row of the cursor.
+    row: usize,
+    column: usize,
+    state: State,
+    /// Bytes of a character or control sequence that is not complete.
+    partial: Vec<u8>,
+    n_taken: u64,
+    n_given: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Text,
+    /// After ESC.
+    Escape,
+    /// After ESC and an intermediate byte: one more byte belongs to it.
+    Charset,
+    /// Within `ESC [`.
+    Sequence,
+    /// Within a string that a bell or `ESC \` ends: a title, a link, a picture.
+    String,
+    /// After ESC within such a string.
+    StringEscape,
+}
+
+impl Screen {
+    /// Takes output in, and gives what is final to `out`.
+    pub(super) fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(&[u8])) {
+        self.n_taken += bytes.len() as u64;
+        for byte in bytes {
+            self.take(*byte, out);
+        }
+    }
+
+    /// Gives everything that is left to `out`.
+    pub(super) fn finish(&mut self, out: &mut impl FnMut(&[u8])) {
+        if self.state == State::Text {
+            self.end_partial(out);
+        }
+        self.partial.clear();
+        self.state = State::Text;
+        let is_open = |rows: &VecDeque<Vec<char>>| rows.back().is_some_and(|row| !row.is_empty());
+        let has_last = is_open(&self.rows);
+        let n = self.rows.len();
+        for (at, row) in mem::take(&mut self.rows).into_iter().enumerate() {
+            let is_last = at + 1 == n;
+            if !is_last || has_last {
+                self.give(&row, !is_last, out);
+            }
+        }
+        (self.row, self.column) = (0, 0);
+    }
+
+    /// Returns the number of bytes that were taken and are not given again. Counts what is still on
+    /// the screen.
+    pub(super) fn cleaned_bytes(&self) -> u64 {
+        self.n_taken.saturating_sub(self.n_given)
+    }
+
+    fn take(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
+        match self.state {
+            State::Text => self.text(byte, out),
+            State::Escape => self.escape(byte),
+            State::Charset => self.state = State::Text,
+            State::Sequence => self.sequence(byte, out),
+            State::String => match byte {
+                BELL => self.end_control(),
+                ESCAPE => self.state = State::StringEscape,
+                // Never closed: the lines after it are not a part of it.
+                b'\n' => {
+                    self.end_control();
+                    self.text(byte, out);
+                }
+                _ if self.partial.len() == MAX_STRING_BYTES => {
+                    self.state = State::Text;
+                    for byte in mem::take(&mut self.partial) {
+                        self.text(byte, out);
+                    }
+                    self.text(byte, out);
+                }
+                _ => self.partial.push(byte),
+            },
+            State::StringEscape => {
+                self.end_control();
+                if byte != b'\\' {
+                    self.state = State::Escape;
+                    self.escape(byte);
+                }
+            }
+        }
+    }
+
+    fn end_control(&mut self) {
+        self.partial.clear();
+        self.state = State::Text;
+    }
+
+    fn escape(&mut self, byte: u8) {
+        self.partial.clear();
+        self.state = match byte {
+            b'[' => State::Sequence,
+            b']' | b'P' | b'X' | b'^' | b'_' => State::String,
+            b' '..=b'/' => State::Charset,
+            ESCAPE => State::Escape,
+            _ => State::Text,
+        };
+    }
+
+    fn sequence(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
+        match byte {
+            b'@'..=b'~' => {
+                let parameters = mem::take(&mut self.partial);
+                self.state = State::Text;
+                self.control(byte, &parameters);
+            }
+            b' '..=b'?' if self.partial.len() < MAX_PARAMETERS_BYTES => self.partial.push(byte),
+            ESCAPE => self.state = State::Escape,
+            // No control sequence: its beginning is dropped, and this is text.
+            _ => {
+                self.end_control();
+                self.text(byte, out);
+            }
+        }
+    }
+
+    /// Carries out a control sequence: moves of the cursor near it, and deletions. Others, such as
+    /// colors, have no effect on the text. Neither have absolute positions and clearing the screen,
+    /// so that nothing is lost that scrolled by before.
+    fn control(&mut self, command: u8, parameters: &[u8]) {
+        let parameter = std::str::from_utf8(parameters).ok();
+        let first = parameter.and_then(|text| text.split(';').next()?.parse::<usize>().ok());
+        let n = first.unwrap_or(1).max(1);
+        match command {
+            b'A' => self.row = self.row.saturating_sub(n),
+            b'B' => self.down(n),
+            b'C' => self.column = self.column.saturating_add(n).min(MAX_COLUMNS),
+            b'D' => self.column = self.column.saturating_sub(n),
+            b'E' => {
+                self.down(n);
+                self.column = 0;
+            }
+            b'F' => {
+                self.row = self.row.saturating_sub(n);
+                self.column = 0;
+            }
+            b'G' => self.column = (n - 1).min(MAX_COLUMNS),
+            b'J' if first.unwrap_or(0) == 0 => {
+                self.rows.truncate(self.row + 1);
+                self.erase(0);
+            }
+            b'K' => self.erase(first.unwrap_or(0)),
+            _ => {}
+        }
+    }
+
+    /// Moves down within the rows that are there.
+    fn down(&mut self, n: usize) {
+        let last = self.rows.len().saturating_sub(1);
+        self.row = self.row.saturating_add(n).min(last.max(self.row));
+    }
+
+    /// Erases from the cursor on (0), up to it (1), or the whole row (2).
+    fn erase(&mut self, how: usize) {
+        let column = self.column;
+        let Some(row) = self.rows.get_mut(self.row) else {
+            return;
+        };
+        match how {
+            0 => row.truncate(column),
+            1 => row.iter_mut().take(column + 1).for_each(|cell| *cell = ' '),
+            2 => row.clear(),
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
+        if byte < 0x80 && !self.partial.is_empty() {
+            self.end_partial(out);
+        }
+        match byte {
+            ESCAPE => self.state = State::Escape,
+            b'\n' => self.line_feed(out),
+            b'\r' => self.column = 0,
+            0x08 => self.column = self.column.saturating_sub(1),
+            b'\t' | b' '..=b'~' => self.print(char::from(byte), out),
+            // NUL, bell and other control characters show nothing.
+            0..=0x1f | 0x7f => {}
+            0x80.. => {
+                self.partial.push(byte);
+                self.complete(out);
+            }
+        }
+    }
+
+    /// Prints the characters that the partial bytes hold, as far as they are decided.
+    fn complete(&mut self, out: &mut impl FnMut(&[u8])) {
+        match std::str::from_utf8(&self.partial) {
+            Ok(text) => {
+                let found = text.chars().next();
+                self.partial.clear();
+                // A control character of the upper half shows nothing either.
+                if let Some(found) = found.filter(|found| !found.is_control()) {
+                    self.print(found, out);
+                }
+            }
+            Err(error) if error.error_len().is_none() => {}
+            Err(error) => {
+                let bad = error.error_len().unwrap_or(1);
+                let rest = self.partial.split_off(bad);
+                self.partial.clear();
+                self.print(char::REPLACEMENT_CHARACTER, out);
+                for byte in rest {
+                    self.text(byte, out);
+                }
+            }
+        }
+    }
+
+    /// Prints a character that will not be completed.
+    fn end_partial(&mut self, out: &mut impl FnMut(&[u8])) {
+        if !mem::take(&mut self.partial).is_empty() {
+            self.print(char::REPLACEMENT_CHARACTER, out);
+        }
+    }
+
+    fn print(&mut self, character: char, out: &mut impl FnMut(&[u8])) {
+        if self.column >= MAX_COLUMNS {
+            // Too long to be a line that is drawn again: everything up to here is final.
+            while self.row > 0 {
+                self.give_first(out);
+            }
+            if let Some(row) = self.rows.front_mut() {
+                let row = mem::take(row);
+                self.give(&row, false, out);
+            }
+            self.column = 0;
+        }
+        while self.rows.len() <= self.row {
+            self.rows.push_back(Vec::new());
+        }
+        let column = self.column;
+        if let Some(row) = self.rows.get_mut(self.row) {
+            while row.len() < column {
+                row.push(' ');
+            }
+            match row.get_mut(column) {
+                Some(cell) => *cell = character,
+                None => row.push(character),
+            }
+        }
+        self.column += 1;
+    }
+
+    fn line_feed(&mut self, out: &mut impl FnMut(&[u8])) {
+        self.row += 1;
+        self.column = 0;
+        while self.rows.len() <= self.row {
+            self.rows.push_back(Vec::new());
+        }
+        while self.rows.len() > ROWS {
+            self.give_first(out);
+        }
+    }
+
+    fn give_first(&mut self, out: &mut impl FnMut(&[u8])) {
+        if let Some(row) = self.rows.pop_front() {
+            self.give(&row, true, out);
+        }
+        self.row = self.row.saturating_sub(1);
+    }
+
+    fn give(&mut self, row: &[char], ends: bool, out: &mut impl FnMut(&[u8])) {
+        let mut text: String = row.iter().collect();
+        if ends {
+            text.push('\n');
+        }
+        // A character that stands for a bad byte has three of its own.
+        self.n_given += text.len() as u64;
+        out(text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown_in(text: &[u8], chunk: usize) -> String {
+        let (mut screen, mut shown) = (Screen::default(), Vec::new());
+        let mut out = |bytes: &[u8]| shown.extend_from_slice(bytes);
+        for chunk in text.chunks(chunk) {
+            screen.push(chunk, &mut out);
+        }
+        screen.finish(&mut out);
+        String::from_utf8(shown).unwrap()
+    }
+
+    fn shown(text: &[u8]) -> String {
+        let whole = shown_in(text, usize::MAX);
+        assert_eq!(shown_in(text, 1), whole);
+        whole
+    }
+
+    #[test]
+    fn plain_text_stays_as_it_is() {
+        for text in ["", "\n", "a", "a\n", "a\n\n b\tc\n", "ä€😀\n", "\n\na"] {
+            assert_eq!(shown(text.as_bytes()), text);
+        }
+        let rows: String = (0..1000).map(|n| format!("line {n}\n")).collect();
+        assert_eq!(shown(rows.as_bytes()), rows);
+        let long = "x".repeat(3 * MAX_COLUMNS + 7) + "\nend\n";
+        assert_eq!(shown(long.as_bytes()), long);
+    }
+
+    #[test]
+    fn what_a_terminal_would_show_in_the_end_is_left() {
+        for (text, expected) in [
+            ("\x1b[31mred\x1b[0m \x1b]0;title\x07 end\n", "red  end\n"),
+            ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\n", "link\n"),
+            ("a\r\nb\r\n", "a\nb\n"),
+            ("step 1\rstep 2\rdone\n", "done 2\n"),
+            ("step 1\r\x1b[Kdone\n", "done\n"),
+            ("step 1\x1b[2K\x1b[1Gdone\n", "done\n"),
+            ("10%\x08\x08\x0820%\n", "20%\n"),
+            ("a 1\nb 1\n\x1b[2Aa 2\nb 2\n", "a 2\nb 2\n"),
+            ("a 1\nb 1\n\x1b[2F\x1b[Jdone\n", "done\n"),
+            ("a\x00b\x07\x7f\n", "ab\n"),
+            ("a\x1b(Bb\x1b=c\x1bMd\n", "abcd\n"),
+            ("before\x1b[2J\x1b[Hafter\n", "beforeafter\n"),
+            ("\x1b[38;5;1", ""),
+            ("\u{9b}31mx\n", "31mx\n"),
+        ] {
+            assert_eq!(shown(text.as_bytes()), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_control_string_that_is_never_closed_hides_no_line_and_no_long_text() {
+        assert_eq!(shown(b"\x1b]0;title\nnext\n"), "\nnext\n");
+        let long = [b"\x1b]".as_slice(), &[b'x'; 10_000], b"\n"].concat();
+        assert_eq!(shown(&long).len(), 10_001);
+    }
+
+    #[test]
+    fn bytes_that_are_no_characters_are_replaced_one_by_one() {
+        for bytes in [
+            b"caf\xe9\n".as_slice(),
+            b"\xff\xfe\xe2\x82",
+            b"\xe2\x82A\xf0\x9f\x98\n",
+            b"\xed\xa0\x80",
+        ] {
+            assert_eq!(shown(bytes), String::from_utf8_lossy(bytes));
+        }
+    }
+
+    #[test]
+    fn what_was_cleaned_is_counted() {
+        let mut screen = Screen::default();
+        screen.push(b"aaa\rbbb\n\x1b[1mx\n", &mut |_| {});
+        screen.finish(&mut |_| {});
+        assert_eq!(screen.cleaned_bytes(), 8);
+    }
+
+    #[test]
+    fn moves_far_beyond_what_is_there_take_no_memory() {
+        let text = b"\x1b[999999999C.\x1b[999999999B\x1b[999999999A\x1b[99999999999999999999Gx\n";
+        assert!(shown(text).len() < 2 * MAX_COLUMNS);
+    }
+}
