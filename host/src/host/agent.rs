@@ -69,6 +69,8 @@ pub(super) fn agent(
         name: Arc::from("main"),
         depth: 0,
         call_chain: Vec::new(),
+        known: Arc::default(),
+        told: Arc::default(),
     });
     agent.tell_at_opening(opening);
     handle.set_agent(&agent, open.points);
