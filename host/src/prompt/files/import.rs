@@ -20,7 +20,7 @@ pub(super) fn imports(text: &str) -> Vec<String> {
             continue;
         }
         let path = path(&text[at + 1..]);
-        if !path.is_empty() && !found.contains(&path) {
+        if !path.is_empty() && !path.starts_with('@') && !found.contains(&path) {
             found.push(path);
         }
     }

@@ -309,7 +309,7 @@ mod tests {
         check(
             "if x:\n\treturn 1\n",
             "if x:\n    return 1",
-            &["Line 1", r#""\n\t""#, r#""\n    ""#],
+            &["Line 2", r#""\n\t""#, r#""\n    ""#],
         );
         check("a  = 1", "a = 1", &[r#""  ""#]);
         check("foo(a, b)", "foo(a,b)", &["no white space"]);
