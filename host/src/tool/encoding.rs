@@ -170,6 +170,16 @@ impl Encoding {
         }
     }
 
+    /// Returns a text of the model without the byte order mark that this encoding adds.
+    pub(super) fn without_bom(self, text: &str) -> &str {
+        match self {
+            Self::Utf8 { has_bom: true } | Self::Utf16 { .. } => {
+                text.strip_prefix(BOM).unwrap_or(text)
+            }
+            _ => text,
+        }
+    }
+
     /// Encodes a decoded text.
     ///
     /// # Errors
@@ -178,11 +188,9 @@ impl Encoding {
         match self {
             Self::Utf8 { has_bom: false } => Ok(text.as_bytes().to_vec()),
             Self::Utf8 { has_bom: true } => {
-                let text = text.strip_prefix(BOM).unwrap_or(text);
                 Ok([BOM.to_string().as_bytes(), text.as_bytes()].concat())
             }
             Self::Utf16 { is_big_endian } => {
-                let text = text.strip_prefix(BOM).unwrap_or(text);
                 let units = std::iter::once(0xfeff).chain(text.encode_utf16());
                 let bytes = |unit: u16| match is_big_endian {
                     true => unit.to_be_bytes(),

@@ -104,8 +104,8 @@ fn plan(content: Vec<u8>, asked: &Arguments) -> Result<Plan, String> {
         &decoded.text,
         Replacement {
             // The mark is not in the text; models copy it along from what other tools show.
-            old: asked.old_text.trim_start_matches('\u{feff}'),
-            new: asked.new_text.trim_start_matches('\u{feff}'),
+            old: encoding.without_bom(&asked.old_text),
+            new: encoding.without_bom(&asked.new_text),
             is_everywhere: asked.replace_all,
         },
     )?;

@@ -118,7 +118,7 @@ fn plan(
         None if is_harmless && encoding == Encoding::Damaged => {
             Ok(asked.content.as_bytes().to_vec())
         }
-        None => encoding.encode(&asked.content),
+        None => encoding.encode(encoding.without_bom(&asked.content)),
     };
     if !encoding.is_plain() {
         notes.push(format!("encoded as {}, as before", encoding.name()));
