@@ -165,7 +165,7 @@ pub enum Origin {
     Agent,
 }
 
-/// Part of a skill that the host put into a message; each has the id of the skill.
+/// Part of a skill that the host put into a message, with the id of the skill, or a context file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkillPart {
@@ -173,6 +173,8 @@ pub enum SkillPart {
     Description(String),
     /// Text, or a page of it.
     Text(String),
+    /// Context file of a subfolder, by its path from the workspace: no part of a skill, and kept with the message as such.
+    ContextFile(String),
 }
 
 /// One entry of the conversation.
@@ -251,6 +253,13 @@ impl Message {
                 _ => {}
             }
         }
+    }
+
+    /// Whether it has the result of this call.
+    pub(crate) fn has_result(&self, call: &str) -> bool {
+        let is_it =
+            |part: &Content| matches!(part, Content::ToolResult(result) if result.call_id == call);
+        self.content.iter().any(is_it)
     }
 
     /// Adds parts of skills.

@@ -1,6 +1,7 @@
 //! The turn: what happens in which order, what the model is sent, and what is left in the session however it ends.
 
 mod calls;
+mod files;
 mod flow;
 mod guard;
 mod interrupt;

@@ -79,6 +79,8 @@ pub(super) struct RanCall {
     notes: Vec<AttributedText>,
     /// Path of the file that it read or changed.
     file: Option<String>,
+    /// Whether hooks changed the arguments that the model wrote.
+    is_changed: bool,
     /// Report for the `error` point, when the tool itself broke.
     fault: Option<FailureReport>,
 }
@@ -108,6 +110,7 @@ impl Refusal {
             refused_by: Some(self.by),
             notes,
             file: None,
+            is_changed: false,
             fault: None,
         }
     }
@@ -276,6 +279,11 @@ impl TurnScope {
         if let Some(plugin) = by.plugin {
             question = question.made_by(plugin);
         }
+        // The person is not asked about a call that would be refused anyway.
+        let ctx = self.tool_ctx(by, call);
+        if let Some(why) = entry.tool.refusal(&call.arguments, &ctx).await {
+            return Err(Refusal::new("host", why));
+        }
         if !self.approvals.covers(&question) {
             question = question.now(entry.tool.target(&call.arguments).await);
         }
@@ -331,7 +339,7 @@ impl TurnScope {
             entry,
             subject,
             notes,
-            ..
+            is_changed,
         } = allowed;
         self.spec.events.emit(Event::ToolStart {
             call: call.clone(),
@@ -347,11 +355,7 @@ impl TurnScope {
         if let Some(refusal) = self.refusal_of_skill(&entry) {
             return refusal.of(call, notes);
         }
-        let ctx = ToolCtx {
-            caller: by.caller.for_call(&call.id),
-            cancel: self.cancel.clone(),
-            readable: self.readable(),
-        };
+        let ctx = self.tool_ctx(by, &call);
         let config = &self.spec.config;
         let (output, duration) = run_call(
             &*entry.tool,
@@ -378,7 +382,22 @@ impl TurnScope {
             refused_by: None,
             notes,
             file,
+            is_changed,
             fault,
+        }
+    }
+
+    /// Returns the context of a call. A plugin does not work from what the model was shown.
+    fn tool_ctx(&self, by: By<'_>, call: &ToolCall) -> ToolCtx {
+        let known = by.plugin.is_none().then(|| self.spec.known.clone());
+        if let Some(known) = &known {
+            known.forget(|call| self.spec.session.has_result(call));
+        }
+        ToolCtx {
+            caller: by.caller.for_call(&call.id),
+            cancel: self.cancel.clone(),
+            readable: self.readable(),
+            known,
         }
     }
 
@@ -392,6 +411,7 @@ impl TurnScope {
             refused_by,
             notes,
             file,
+            is_changed,
             fault,
         } = ran;
         if let Some(report) = fault {
@@ -402,8 +422,13 @@ impl TurnScope {
             result.content.push_text(&note);
         }
         let file = file.filter(|_| by.plugin.is_none());
-        if let Some(text) = file.and_then(|path| self.skills_about(&call.id, &path)) {
-            result.content.push_text(&text);
+        if let Some(path) = file {
+            if let Some(text) = self.skills_about(&call.id, &path) {
+                result.content.push_text(&text);
+            }
+            if let Some(text) = self.context_of(&call.id, &path).await {
+                result.content.push_text(&text);
+            }
         }
         let caller = by.caller.for_call(&call.id);
         let mut finished = self
@@ -424,6 +449,14 @@ impl TurnScope {
             result.content = why.into();
             result.is_error = true;
         }
+        let context = &by.caller.context;
+        let result = &finished.value.result;
+        self.spec.known.finish(
+            &result.call_id,
+            (context.turn, context.step),
+            &result.content.text(),
+            is_changed,
+        );
         self.tell_end(by, &finished.value.result, duration_ms, refused_by);
         finished
     }

@@ -1,5 +1,6 @@
 //! The section `[agent]` of the settings.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -36,8 +37,12 @@ pub struct AgentConfig {
     /// Longest answer of a tool, in bytes; the rest is cut off.
     #[serde(deserialize_with = "number::within::<1024, 0x4000_0000, _, _>")]
     pub tool_output_bytes: usize,
-    /// Whether `AGENTS.md` and `CLAUDE.md` are put into the system prompt.
+    /// Whether `AGENTS.md`, `CLAUDE.md` and the files that they import reach the model: those of the user and of the project in
+    /// the system prompt, those of a subfolder with the first result of a call there.
     pub context_files: bool,
+    /// The user's own context files, which come before those of the project. Those that are not there do not count.
+    #[serde(skip)]
+    pub own_context_files: Vec<PathBuf>,
     /// Replacement of older messages by a summary.
     pub compact: CompactConfig,
     /// Archival of finished turns; the section `[archival]`.
@@ -62,6 +67,7 @@ impl Default for AgentConfig {
             tool_timeout_seconds: 660,
             tool_output_bytes: 4 << 20,
             context_files: true,
+            own_context_files: Vec::new(),
             compact: CompactConfig::default(),
             archival: ArchivalConfig::default(),
             subagents: SubagentsConfig::default(),

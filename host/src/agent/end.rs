@@ -258,6 +258,8 @@ mod tests {
             name: "main".into(),
             depth: 0,
             call_chain: Vec::new(),
+            known: Arc::default(),
+            told: Arc::default(),
         });
         let cancel = CancellationToken::new();
         let outcome = agent

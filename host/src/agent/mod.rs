@@ -18,6 +18,7 @@ mod call;
 mod calls;
 mod compact;
 mod config;
+mod context;
 #[cfg(feature = "cases")]
 mod direct;
 mod emit;
@@ -58,8 +59,9 @@ pub(crate) use scope::Spent;
 pub use sink::KeepInStore;
 pub use steering::{SteerHandle, Waiting};
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -76,6 +78,7 @@ use crate::provider::Provider;
 use crate::session::{self, Body, Entry, Session, Undone};
 use crate::skill::Skills;
 use crate::tool::approval::{Approver, SessionApprovals};
+use crate::tool::known::KnownFiles;
 use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 use scope::{ActiveTurns, Family, TurnScope};
@@ -143,6 +146,10 @@ pub(crate) struct AgentSpec {
     pub depth: u32,
     /// Plugins whose code made this agent run; their hooks do not fire on it.
     pub call_chain: Vec<Arc<str>>,
+    /// Files that its model knows. Each agent has its own.
+    pub known: Arc<KnownFiles>,
+    /// Warnings that are told once.
+    pub told: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl AgentSpec {

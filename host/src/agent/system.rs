@@ -66,7 +66,7 @@ impl Turn<'_> {
         parts.extend(own.cloned());
         parts.extend(super::archive::live_part(&spec.session));
         if spec.config.context_files {
-            let found = prompt::context_files(&spec.workspace);
+            let found = prompt::context_files(&spec.workspace, &spec.config.own_context_files);
             parts.extend(found.parts);
             // The same files would be named again at every turn.
             if self.agent.frozen.is_none() {

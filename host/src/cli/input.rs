@@ -1,10 +1,11 @@
 //! The prompt of a turn: what was typed, and what is piped in.
 
-use std::io::{ErrorKind, IsTerminal, Read, Stdin};
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::Duration;
+use std::io::{IsTerminal, Stdin};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 
 use super::exit_code::{Usage, bail_usage};
 use super::render;
@@ -15,8 +16,21 @@ const MAX_BYTES: u64 = 16 << 20;
 /// Time without standard input after which a notice says that Rind waits for it.
 const SILENCE: Duration = Duration::from_secs(2);
 
+/// Longest wait for the first byte of a pipe or socket beside a prompt, when no program is seen that would write it.
+///
+/// A program that starts Rind often leaves standard input open and never writes to it; Claude Code goes on after 3 s, Codex
+/// waits for ever.
+const FIRST_BYTE: Duration = Duration::from_secs(5);
+
+/// Longest silence after the first byte, on the same condition.
+const NEXT_BYTE: Duration = Duration::from_secs(30);
+
 /// The prompt that was typed, with what is piped in as a block after it; or what is piped in alone, when nothing or `-` was
 /// typed. Without `reads_stdin` standard input is for something else.
+///
+/// Beside a prompt, standard input must not hold up the turn for ever. A file is read to its end. A pipe is waited for as long
+/// as a program that is not one of ours holds its other end, as `git` does in `git diff | rind run …`: it will write or end.
+/// Where none is seen, bounds apply, and the person and the model are told.
 pub(super) fn prompt(typed: Option<&str>, reads_stdin: bool) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     let text = match typed {
@@ -24,13 +38,13 @@ pub(super) fn prompt(typed: Option<&str>, reads_stdin: bool) -> anyhow::Result<S
             bail_usage!("pass the prompt as an argument: `--steer-from -` reads standard input")
         }
         Some(text) if !reads_stdin => text.to_owned(),
-        Some("-") => read(&stdin)?,
-        Some(text) if is_piped(&stdin) => with_block(text, read(&stdin)?.trim_end()),
+        Some("-") => read(&stdin, Wait::ToTheEnd)?.text,
+        Some(text) if is_piped(&stdin) => beside(text, &stdin)?,
         Some(text) => text.to_owned(),
         None if stdin.is_terminal() => {
             bail_usage!("pass a prompt, as in `rind run \"what does this project do?\"`");
         }
-        None => read(&stdin)?,
+        None => read(&stdin, Wait::ToTheEnd)?.text,
     };
     if text.trim().is_empty() {
         bail_usage!("the prompt is empty");
@@ -42,7 +56,7 @@ pub(super) fn prompt(typed: Option<&str>, reads_stdin: bool) -> anyhow::Result<S
 pub(super) fn with_piped(text: &str) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     match is_piped(&stdin) {
-        true => Ok(with_block(text, read(&stdin)?.trim_end())),
+        true => beside(text, &stdin),
         false => Ok(text.to_owned()),
     }
 }
@@ -57,37 +71,164 @@ fn is_piped(stdin: &Stdin) -> bool {
     )
 }
 
-fn read(stdin: &Stdin) -> anyhow::Result<String> {
-    let (done, is_done) = std::sync::mpsc::channel::<()>();
-    // A pipe that nobody writes to and nobody closes: without a word the program would seem to hang.
-    let telling = std::thread::Builder::new().spawn(move || {
-        if is_done.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
-            render::note("reading standard input to its end; to skip it, use `< /dev/null`");
-        }
-    });
+/// A prompt with what is piped in beside it.
+fn beside(prompt: &str, stdin: &Stdin) -> anyhow::Result<String> {
+    let Piped { text, is_cut } = read(stdin, Wait::Bounded)?;
+    let with = with_block(prompt, text.trim_end());
+    Ok(match is_cut {
+        true if !text.trim().is_empty() => format!(
+            "{with}\n\n[standard input was still open after {} s of silence, so it may go on]",
+            NEXT_BYTE.as_secs()
+        ),
+        _ => with,
+    })
+}
+
+/// Text of standard input.
+struct Piped {
+    text: String,
+    /// Whether it was given up before its end.
+    is_cut: bool,
+}
+
+/// Whether reading may be given up before the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    ToTheEnd,
+    Bounded,
+}
+
+fn read(stdin: &Stdin, wait: Wait) -> anyhow::Result<Piped> {
     let mut bytes = Vec::new();
-    let read = stdin.lock().take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    drop(done);
-    // Where there is no thread to be had, the word is left out.
-    if let Ok(telling) = telling {
-        let _ = telling.join();
-    }
-    match read {
-        Err(error) if error.kind() == ErrorKind::IsADirectory => {
-            bail_usage!("standard input is a folder; give it a file");
+    let mut is_cut = false;
+    let mut silent_since = Instant::now();
+    let mut has_told = false;
+    let mut buffer = vec![0; 64 << 10];
+    while bytes.len() as u64 <= MAX_BYTES {
+        if !is_readable(stdin, Duration::from_millis(250))? {
+            let silence = silent_since.elapsed();
+            if silence >= SILENCE && !has_told {
+                has_told = true;
+                render::note("waiting for standard input to end; to skip it, use `< /dev/null`");
+            }
+            let most = if bytes.is_empty() {
+                FIRST_BYTE
+            } else {
+                NEXT_BYTE
+            };
+            if wait == Wait::Bounded && silence >= most {
+                if !has_writer(stdin) {
+                    is_cut = true;
+                    break;
+                }
+                silent_since = Instant::now();
+            }
+            continue;
         }
-        read => read.context("read standard input")?,
-    };
+        match rustix::io::read(stdin, &mut buffer[..]) {
+            Ok(0) => break,
+            Ok(count) => bytes.extend_from_slice(&buffer[..count]),
+            // Whoever started us may have made it non-blocking.
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(Errno::ISDIR) => bail_usage!("standard input is a folder; give it a file"),
+            Err(errno) => return Err(errno).context("read standard input"),
+        }
+        silent_since = Instant::now();
+    }
+    if is_cut {
+        render::note(&match bytes.len() {
+            0 => format!(
+                "standard input is open, but nothing came within {} s: going on without it",
+                FIRST_BYTE.as_secs()
+            ),
+            n_bytes => format!(
+                "standard input did not end within {} s of silence: going on with the {n_bytes} bytes that came",
+                NEXT_BYTE.as_secs()
+            ),
+        });
+    }
     if bytes.len() as u64 > MAX_BYTES {
         bail_usage!(
             "standard input is larger than {} MiB; put it into a file of the workspace and name the file in the prompt",
             MAX_BYTES >> 20
         );
     }
-    String::from_utf8(bytes).map_err(|_| {
+    let text = String::from_utf8(bytes).map_err(|_| {
         let text =
             "standard input is not UTF-8 text; put it into a file of the workspace and name the file in the prompt";
-        Usage(text.to_owned()).into()
+        Usage(text.to_owned())
+    })?;
+    Ok(Piped { text, is_cut })
+}
+
+/// Waits until there is something to read, or the end.
+fn is_readable(stdin: &Stdin, most: Duration) -> anyhow::Result<bool> {
+    let most = Timespec {
+        tv_sec: 0,
+        tv_nsec: i64::from(most.subsec_nanos()),
+    };
+    let mut polled = [PollFd::new(stdin, PollFlags::IN)];
+    match rustix::event::poll(&mut polled, Some(&most)) {
+        Ok(n_ready) => Ok(n_ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(errno) => Err(errno).context("wait for standard input"),
+    }
+}
+
+/// Whether a program is seen that will write to this pipe or end: one that has its other end open and did not start us. The
+/// programs above us may hold it open for as long as we run.
+#[cfg(target_os = "linux")]
+fn has_writer(stdin: &Stdin) -> bool {
+    use std::os::fd::AsRawFd;
+    let Ok(pipe) = std::fs::read_link(format!("/proc/self/fd/{}", stdin.as_raw_fd())) else {
+        return false;
+    };
+    if !pipe.to_string_lossy().starts_with("pipe:") {
+        return false;
+    }
+    let above = above();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.any(|id| !above.contains(&id) && writes_to(id, &pipe))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn has_writer(_: &Stdin) -> bool {
+    false
+}
+
+/// This process and those that it descends from.
+#[cfg(target_os = "linux")]
+fn above() -> Vec<u32> {
+    let mut above = vec![std::process::id()];
+    let parent = |id: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        // The name before it may contain anything.
+        let (_, rest) = stat.rsplit_once(") ")?;
+        rest.split(' ').nth(1)?.parse::<u32>().ok()
+    };
+    while let Some(id) = above.last().and_then(|id| parent(*id)) {
+        if id == 0 || above.contains(&id) {
+            break;
+        }
+        above.push(id);
+    }
+    above
+}
+
+/// Whether a process has a pipe open for writing.
+#[cfg(target_os = "linux")]
+fn writes_to(id: u32, pipe: &std::path::Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let open = std::fs::read_dir(format!("/proc/{id}/fd"));
+    open.into_iter().flatten().flatten().any(|entry| {
+        let is_it = std::fs::read_link(entry.path()).is_ok_and(|target| target == pipe);
+        // The mode of the link says how the descriptor is open.
+        let mode = entry
+            .path()
+            .symlink_metadata()
+            .map(|meta| meta.permissions().mode());
+        is_it && mode.is_ok_and(|mode| mode & 0o200 != 0)
     })
 }
 

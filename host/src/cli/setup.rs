@@ -311,6 +311,14 @@ pub(super) struct Parts<'a> {
     pub(super) skills: Arc<Skills>,
 }
 
+/// Paths of the user's own context files, Rind's and that of Claude Code.
+fn own_context_files(paths: &Paths) -> Vec<PathBuf> {
+    let claude = std::env::home_dir().filter(|home| home.is_absolute());
+    let claude = claude.map(|home| home.join(".claude/CLAUDE.md"));
+    let own = paths.config.join("AGENTS.md");
+    std::iter::once(own).chain(claude).collect()
+}
+
 /// A host, and the policy for its tool calls.
 pub(super) struct MadeHost {
     pub(super) host: Host,
@@ -333,7 +341,10 @@ pub(super) async fn host(parts: Parts<'_>) -> anyhow::Result<MadeHost> {
         .skills(parts.skills)
         .policy(policy.clone())
         .approver(parts.approver)
-        .config(agent_config(parts.config)?)
+        .config(AgentConfig {
+            own_context_files: own_context_files(parts.paths),
+            ..agent_config(parts.config)?
+        })
         .build()
         .await?;
     Ok(MadeHost { host, policy })

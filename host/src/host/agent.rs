@@ -33,8 +33,7 @@ pub(super) fn agent(
         hook.to(&mut open.registry);
     }
     for script in &parts.scripts {
-        let workspace = parts.paths.workspace.clone();
-        let program = Program::new(script, workspace, parts.commands.clone());
+        let program = Program::new(script, &parts.paths, parts.commands.clone());
         let script = OpenScript::new(script.clone(), program, plugin_handle.clone());
         script.bind(&mut open.registry);
     }
@@ -69,6 +68,8 @@ pub(super) fn agent(
         name: Arc::from("main"),
         depth: 0,
         call_chain: Vec::new(),
+        known: Arc::default(),
+        told: Arc::default(),
     });
     agent.tell_at_opening(opening);
     handle.set_agent(&agent, open.points);

@@ -41,6 +41,8 @@ pub struct Script {
     pub command: Vec<OsString>,
     /// Files that it may read besides what commands may: itself, what its arguments name.
     pub files: Vec<PathBuf>,
+    /// Folders that it may read besides what commands may: those of its files, where modules and data are beside it.
+    pub folders: Vec<PathBuf>,
     /// Variables of its environment besides those of commands.
     pub env: Vec<(OsString, OsString)>,
     /// Tools whose calls it is asked about, by their whole names; `None`: all of them. At `pre-tool` and `post-tool` only.
@@ -72,6 +74,7 @@ impl Script {
             points: points.to_vec(),
             command: command.iter().map(OsString::from).collect(),
             files: Vec::new(),
+            folders: Vec::new(),
             env: Vec::new(),
             matcher: None,
             priority: DEFAULT_PRIORITY,

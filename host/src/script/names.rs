@@ -34,6 +34,35 @@ pub(super) fn files(text: &str, places: Places<'_>) -> Vec<PathBuf> {
     found
 }
 
+/// Returns the folders of these files, with and without links: a program reads modules and data beside itself. A folder that
+/// is broader than a program's own is left out: the home folder, a hidden folder right in it (`~/.ssh`, `~/.claude`), which
+/// holds keys of programs, a folder around these, and one right below the root.
+pub(super) fn folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
+    let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+    let is_narrow = |folder: &Path| {
+        let below_home = folder.strip_prefix(&home).ok();
+        let is_hidden = below_home.is_some_and(|below| {
+            let name = below.to_string_lossy();
+            below.components().count() == 1 && name.starts_with('.')
+        });
+        !home.starts_with(folder) && !is_hidden && folder.components().count() > 2
+    };
+    let mut found: Vec<PathBuf> = Vec::new();
+    for file in files {
+        let named = file.parent().map(Path::to_owned);
+        let real = file.canonicalize().ok();
+        let real = real.as_deref().and_then(Path::parent).map(Path::to_owned);
+        for folder in [named, real].into_iter().flatten() {
+            // Judged by where it really is, whatever leads there.
+            let leads = folder.canonicalize();
+            if leads.is_ok_and(|leads| is_narrow(&leads)) && !found.contains(&folder) {
+                found.push(folder);
+            }
+        }
+    }
+    found
+}
+
 /// Returns the path that a word is, if it may be one.
 fn path(word: &str, places: Places<'_>) -> Option<PathBuf> {
     if word.is_empty() || word.contains(['\n', '\0']) {
@@ -70,6 +99,38 @@ fn variable(word: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_folder_of_a_program_is_readable_unless_it_is_broader_than_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let home = root.join("home");
+        let files = [
+            "home/.claude/hooks/main.py",
+            "home/.claude/check.sh",
+            "home/check.sh",
+            "home/bin/check.sh",
+            "check.sh",
+            "elsewhere/lib.sh",
+        ];
+        for file in files {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let link = home.join("bin/link.sh");
+        std::os::unix::fs::symlink(root.join("elsewhere/lib.sh"), &link).unwrap();
+        let key = home.join("bin/key.sh");
+        std::os::unix::fs::symlink(home.join(".claude/check.sh"), &key).unwrap();
+        let files = files.map(|file| root.join(file)).into_iter();
+        let files: Vec<PathBuf> = files.take(5).chain([link, key]).collect();
+        let expected = ["home/.claude/hooks", "home/bin", "elsewhere"];
+        assert_eq!(folders(&files, &home), expected.map(|name| root.join(name)));
+        assert_eq!(
+            folders(&["/etc/passwd".into()], &home),
+            [""; 0].map(PathBuf::from)
+        );
+    }
 
     #[test]
     fn words_of_a_command_are_files_where_there_are_such() {

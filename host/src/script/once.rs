@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Script;
 use crate::json;
+use crate::paths::Paths;
 use crate::point::deadline::paused;
 use crate::point::failure::Failure;
 use crate::secret::Scanner;
@@ -40,25 +41,34 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     command: Vec<OsString>,
-    files: Vec<PathBuf>,
+    /// Files and folders that it may read besides what commands may.
+    readable: Vec<PathBuf>,
     env: Vec<(OsString, OsString)>,
     workspace: PathBuf,
     commands: Commands,
 }
 
 impl Program {
-    /// The process of a script that runs in `workspace` as `commands` say.
-    pub(crate) fn new(script: &Script, workspace: PathBuf, commands: Commands) -> Self {
+    /// The process of a script that runs in the workspace of `paths` as `commands` say. A folder that holds one of Rind's own,
+    /// where secrets and sessions are, does not become readable.
+    pub(crate) fn new(script: &Script, paths: &Paths, commands: Commands) -> Self {
+        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        let own = [&paths.config, &paths.data, &paths.cache].map(real);
+        let is_apart = |folder: &&PathBuf| {
+            let folder = real(folder);
+            !own.iter().any(|own| own.starts_with(&folder))
+        };
+        let folders = script.folders.iter().filter(is_apart);
         Self {
             command: script.command.clone(),
-            files: script.files.clone(),
+            readable: script.files.iter().chain(folders).cloned().collect(),
             env: commands
                 .env
                 .environment()
                 .into_iter()
                 .chain(script.env.iter().cloned())
                 .collect(),
-            workspace,
+            workspace: paths.workspace.clone(),
             commands,
         }
     }
@@ -90,7 +100,7 @@ impl Program {
             keeper,
         } = self.around()?;
         if let Some(confinement) = &mut confine {
-            confinement.read.extend(self.files.iter().cloned());
+            confinement.read.extend(self.readable.iter().cloned());
         }
         let mut words = self.command.iter().cloned();
         Ok(Process {
@@ -203,6 +213,7 @@ pub(super) fn outcome(text: &str) -> Result<Value, Failure> {
 /// Describes the end of a script that gave no outcome.
 pub(super) fn ended(ending: Ending, errors: &str) -> Failure {
     let with_errors = |what: String| {
+        let errors = with_advice(errors);
         if errors.is_empty() {
             what
         } else {
@@ -218,6 +229,28 @@ pub(super) fn ended(ending: Ending, errors: &str) -> Failure {
         Ending::Deadline => Failure::Error("it did not end in time".to_owned()),
         Ending::Cancelled => Failure::Unavailable("it was stopped".to_owned()),
     }
+}
+
+/// Words of programs that did not find or could not read a file.
+const NOT_READ: &[&str] = &[
+    "No such file",
+    "Permission denied",
+    "No module named",
+    "Cannot find module",
+    "ENOENT",
+    "EACCES",
+];
+
+/// Errors of a script with advice, where they look as if the confinement kept a file from it.
+pub(super) fn with_advice(errors: &str) -> Cow<'_, str> {
+    if !NOT_READ.iter().any(|words| errors.contains(words)) {
+        return errors.into();
+    }
+    format!(
+        "{errors} (hooks run confined, as commands do; if it needs files outside the workspace and its own folder, name their \
+         folder in `read` of [sandbox] in config.toml)"
+    )
+    .into()
 }
 
 /// The end of what a script wrote to standard error, as one line without secrets.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use regex::Regex;
 use serde::Deserialize;
 
-use super::Script;
+use super::{Script, names};
 use crate::config::{Section, number};
 use crate::point::catalog;
 use crate::point::failure::OnFailure;
@@ -108,6 +108,7 @@ impl ScriptSettings {
         };
         let mut script = Script::new(name, &points, &[]);
         (script.command, script.files) = (command, files);
+        script.folders = names::folders(&script.files, base.home);
         script.matcher = matcher;
         script.priority = self.priority.unwrap_or(DEFAULT_PRIORITY);
         script.deadline = self.timeout_seconds.map_or(by_default, Duration::from_secs);

@@ -219,6 +219,13 @@ impl Session {
         messages.get(from..).unwrap_or_default().to_vec()
     }
 
+    /// Whether the conversation has the result of this call.
+    pub(crate) fn has_result(&self, call: &str) -> bool {
+        let inner = self.lock();
+        let mut newest_first = inner.transcript.messages.iter().rev();
+        newest_first.any(|message| message.has_result(call))
+    }
+
     /// Number of messages in the conversation.
     #[must_use]
     pub fn n_messages(&self) -> usize {

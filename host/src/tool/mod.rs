@@ -6,6 +6,8 @@
 pub mod approval;
 pub mod builtin;
 pub mod command;
+mod encoding;
+pub mod known;
 pub mod policy;
 pub mod preview;
 #[doc(hidden)]
@@ -19,7 +21,7 @@ pub(crate) mod sandbox;
 #[doc(hidden)]
 pub mod schema;
 pub mod subject;
-mod walk;
+pub(crate) mod walk;
 pub mod workspace;
 
 use std::path::PathBuf;
@@ -96,16 +98,20 @@ pub struct ToolCtx {
     pub cancel: CancellationToken,
     /// Folders besides the workspace that commands of this call may read: those of skills.
     pub readable: Arc<[PathBuf]>,
+    /// Files that the model of the agent knows: `write_file` and `edit_file` then refuse to overwrite others. `None`: the caller
+    /// is a program, which does not work from what a model was shown.
+    pub known: Option<Arc<known::KnownFiles>>,
 }
 
 impl ToolCtx {
-    /// A call that may read nothing besides.
+    /// A call of a program that may read nothing besides.
     #[must_use]
     pub fn new(caller: Caller, cancel: CancellationToken) -> Self {
         Self {
             caller,
             cancel,
             readable: Arc::default(),
+            known: None,
         }
     }
 }
@@ -129,6 +135,12 @@ pub trait Tool: Send + Sync {
     /// file, or what is replaced. `None` where there is nothing to say. It was looked up before the person answered, so nothing
     /// may rely on it.
     fn target<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Returns the reason why a call with these arguments would be refused now, so that nobody is asked to approve it. The run
+    /// checks again. `None` where nothing is known against it.
+    fn refusal<'a>(&'a self, _: &'a Value, _: &'a ToolCtx) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 

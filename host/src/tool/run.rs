@@ -57,6 +57,7 @@ async fn run_bounded(
         caller: ctx.caller.clone(),
         cancel: CancellationToken::new(),
         readable: ctx.readable.clone(),
+        known: ctx.known.clone(),
     };
     let _stop_on_drop = inner.cancel.clone().drop_guard();
     let name = tool.spec().name.clone();

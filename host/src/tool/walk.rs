@@ -158,6 +158,29 @@ impl Walk<'_> {
     }
 }
 
+/// Whether git ignores a folder of the workspace, or one that it is in. The path is relative to the workspace.
+pub(crate) fn is_ignored(workspace: &Path, folder: &Path) -> bool {
+    let Ok(workspace) = Workspace::open(workspace) else {
+        return false;
+    };
+    let ignores = ignores_above(&workspace, folder);
+    let is_ignored = |folder: &Path| {
+        let path = workspace.root().join(folder);
+        let judged = ignores
+            .iter()
+            .rev()
+            .map(|ignore| ignore.matched(&path, true));
+        judged
+            .into_iter()
+            .find(|judged| !judged.is_none())
+            .is_some_and(|judged| judged.is_ignore())
+    };
+    let mut folders = folder
+        .ancestors()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    folders.any(is_ignored)
+}
+
 /// Names and kinds in a folder, sorted.
 fn entries(dir: &Dir) -> io::Result<Vec<(OsString, EntryKind)>> {
     let mut entries: Vec<_> = dir

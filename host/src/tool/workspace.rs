@@ -5,6 +5,7 @@
 //! [`Workspace`].
 
 mod error;
+mod write;
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -15,10 +16,11 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File};
 use tokio_util::sync::CancellationToken;
 
+use super::known::Version;
 use super::subject::WorkspacePath;
-use crate::beneath::{Missing, Walked, open_regular, replace, walk};
-use crate::git::leads_into_repository;
+use crate::beneath::{Missing, Walked, open_regular, walk};
 pub use error::WorkspaceError;
+pub(super) use write::{Expected, stamp_of};
 
 /// Grace for work that changes nothing, once it is canceled.
 const CALLED_OFF: Duration = Duration::from_millis(100);
@@ -156,6 +158,12 @@ impl Workspace {
         opened.map_err(|source| WorkspaceError::from_io(path, source))
     }
 
+    /// Returns the version of a file: the hash of its content, or its attributes when it is larger than `cap` bytes.
+    pub(super) fn version(&self, path: &str, cap: u64) -> Result<Version, WorkspaceError> {
+        let (file, _) = self.open_file(path)?;
+        write::version_of(file, cap).map_err(|source| WorkspaceError::from_io(path, source))
+    }
+
     /// Reads a whole file of at most `cap` bytes.
     ///
     /// # Errors
@@ -179,41 +187,5 @@ impl Workspace {
             return Err(too_large(content.len() as u64));
         }
         Ok(content)
-    }
-
-    /// Puts `content` in place of the file in one step and says whether the file is new. Missing folders are made, permissions
-    /// are kept, and a link within the workspace stays a link.
-    ///
-    /// # Errors
-    /// See [`WorkspaceError`]; the file is then as it was.
-    pub fn write(&self, path: &str, content: &[u8]) -> Result<bool, WorkspaceError> {
-        let failed = |source| WorkspaceError::from_io(path, source);
-        let check = |names: &str| {
-            if leads_into_repository(&self.root, names.split('/')) {
-                return Err(WorkspaceError::Repository(path.to_owned()));
-            }
-            Ok(())
-        };
-        if let WorkspacePath::Known(known) = self.place(path) {
-            check(&known)?;
-        }
-        let walked = self.walk(path, Missing::Made)?;
-        // Once more for where it led: a link may have been swapped in, and `..` may follow what was made.
-        check(&walked.names.join("/"))?;
-        let (folder, name) = (&walked.folder, walked.name.as_str());
-        let old = match folder.symlink_metadata(name) {
-            Ok(metadata) if !metadata.is_file() => {
-                return Err(WorkspaceError::NotAFile(path.to_owned()));
-            }
-            Ok(metadata) if metadata.permissions().readonly() => {
-                return Err(WorkspaceError::ReadOnly(path.to_owned()));
-            }
-            Ok(metadata) => Some(metadata.permissions()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(failed(error)),
-        };
-        let is_new = old.is_none();
-        replace(folder, name, content, old, true, &crate::clock::new_id()).map_err(failed)?;
-        Ok(is_new)
     }
 }

@@ -40,6 +40,7 @@ mod skill_install_stopped;
 mod skill_migrate;
 mod skill_run;
 mod skill_test;
+mod stdin;
 mod steer;
 mod switch;
 mod telemetry;

@@ -51,7 +51,8 @@ async fn what_is_not_a_text_file_is_told_as_such() {
         "`program` is a binary file of 8 bytes; this tool reads text and images"
     );
     assert_eq!(read("empty").await.content, "[the file is empty]");
-    assert_eq!(read("latin1.txt").await.content, "caf\u{fffd}\n");
+    let latin1 = read("latin1.txt").await.content.to_string();
+    assert!(latin1.starts_with("caf\u{e9}\n[the file is not UTF-8 and is read as Latin-1"));
     let long = read("long_line").await.content.to_string();
     assert!(
         long.ends_with("[line 1 is longer than 262144 bytes and was cut; go on with offset 2]")
@@ -114,6 +115,108 @@ async fn a_pipe_is_refused_at_once() {
         fixture.ok("search", json!({"pattern": "x"})).await,
         "[no match]"
     );
+}
+
+#[tokio::test]
+async fn a_file_keeps_its_encoding_or_is_not_written() {
+    let utf16 = |text: &str| -> Vec<u8> {
+        let units = std::iter::once(0xfeff).chain(text.encode_utf16());
+        units.flat_map(u16::to_le_bytes).collect()
+    };
+    let latin1 = b"caf\xe9 one\n".to_vec();
+    let damaged = [&b"\xc3\xbc\xc3\xbc one \xe9\n"[..]].concat();
+    let bom = b"\xef\xbb\xbfone\r\n".to_vec();
+    let fixture = Fixture::new();
+    for (bytes, note, edited, written) in [
+        (
+            utf16("\u{fc} one\n"),
+            "UTF-16",
+            utf16("\u{fc} 1\n"),
+            Some(utf16("new")),
+        ),
+        (
+            latin1,
+            "Latin-1",
+            b"caf\xe9 1\n".to_vec(),
+            Some(b"new".to_vec()),
+        ),
+        (
+            damaged,
+            "U+FFFD",
+            b"\xc3\xbc\xc3\xbc 1 \xe9\n".to_vec(),
+            None,
+        ),
+        (
+            bom,
+            "byte order mark",
+            b"\xef\xbb\xbf1\r\n".to_vec(),
+            Some(b"\xef\xbb\xbfnew".to_vec()),
+        ),
+    ] {
+        fixture.put("f", &bytes);
+        let read = fixture.ok("read_file", json!({"path": "f"})).await;
+        assert!(read.contains(note), "{read}");
+        let edit = json!({"path": "f", "old_text": "one", "new_text": "1"});
+        fixture.ok("edit_file", edit).await;
+        assert_eq!(
+            std::fs::read(fixture.inside("f")).unwrap(),
+            edited,
+            "{note}"
+        );
+        let write =
+            |content: &str| fixture.call("write_file", json!({"path": "f", "content": content}));
+        let lossy = write("caf\u{fffd} \u{4e2d}").await;
+        let answer = write("new").await;
+        let after = std::fs::read(fixture.inside("f")).unwrap();
+        match written {
+            Some(written) => assert_eq!(after, written, "{note}"),
+            None => assert!(answer.is_error && lossy.is_error && after == edited),
+        }
+    }
+    fixture.put("latin1.txt", b"caf\xe9\n");
+    for content in ["caf\u{fffd}", "\u{20ac}"] {
+        let why = fixture
+            .error(
+                "write_file",
+                json!({"path": "latin1.txt", "content": content}),
+            )
+            .await;
+        assert!(why.contains("is not written"), "{why}");
+    }
+    assert_eq!(
+        std::fs::read(fixture.inside("latin1.txt")).unwrap(),
+        b"caf\xe9\n"
+    );
+    fixture.put("program", b"\x7fELF\0");
+    let edit = json!({"path": "program", "old_text": "ELF", "new_text": "x"});
+    let why = fixture.error("edit_file", edit).await;
+    assert!(why.contains("binary file"), "{why}");
+}
+
+#[tokio::test]
+async fn a_write_keeps_hard_links_owner_mode_and_attributes() {
+    use std::os::unix::fs::MetadataExt;
+    let fixture = Fixture::new();
+    fixture.put("one", "old old old\n");
+    std::fs::hard_link(fixture.inside("one"), fixture.inside("two")).unwrap();
+    let edit = |path: &'static str| {
+        let edit = json!({"path": path, "old_text": "old old old", "new_text": "new"});
+        fixture.ok("edit_file", edit)
+    };
+    let told = edit("one").await;
+    assert!(told.contains("2 names (hard links)"), "{told}");
+    assert_eq!(fixture.text("two"), "new\n");
+    fixture.put("owned", "old old old\n");
+    let owned = fixture.inside("owned");
+    std::fs::set_permissions(&owned, PermissionsExt::from_mode(0o640)).unwrap();
+    // Only root may give files away.
+    let is_given = std::os::unix::fs::chown(&owned, Some(4321), Some(4321)).is_ok();
+    edit("owned").await;
+    let after = owned.metadata().unwrap();
+    assert_eq!(after.mode() & 0o7777, 0o640);
+    assert!(!is_given || (after.uid(), after.gid()) == (4321, 4321));
+    let names = std::fs::read_dir(fixture.inside("")).unwrap();
+    assert_eq!(names.count(), 3, "no temporary file is left");
 }
 
 #[tokio::test]

@@ -208,6 +208,8 @@ impl Run {
             name: id.clone(),
             depth: parent.depth + 1,
             call_chain: self.caller.call_chain.clone(),
+            known: Arc::default(),
+            told: Arc::default(),
             ..parent.clone()
         };
         let family = Family {

@@ -20,7 +20,7 @@ struct Noted {
 
 impl SkillParts {
     /// Notes that the result of a call has a part of a skill, which begins with this line.
-    pub(super) fn note(&self, call: &str, part: SkillPart, line: String) {
+    pub(in crate::agent) fn note(&self, call: &str, part: SkillPart, line: String) {
         let mut noted = lock(&self.0);
         let of_call = noted.entry(call.to_owned()).or_default();
         of_call.push(Noted { part, line });

@@ -186,6 +186,13 @@ impl Reader<'_> {
         );
         script.command = ["bash", "-c", command].map(OsString::from).to_vec();
         script.files = self.files(command);
+        script.folders = names::folders(&script.files, self.base.home);
+        // A plugin reads what came with it.
+        let root = self.plugin_root().map(|root| root.join("hooks.json"));
+        let root = root.filter(|file| file.parent().is_some_and(Path::is_dir));
+        script
+            .folders
+            .extend(names::folders(root.as_slice(), self.base.home));
         script.env = self.env();
         script.deadline = Duration::from_secs(timeout);
         script.place = format!("{}: {place}", self.path.display());

@@ -36,7 +36,8 @@ impl ClaudeHook {
                 let why = if errors.is_empty() {
                     "exit code 2".to_owned()
                 } else {
-                    errors
+                    // Python ends with 2 when it cannot open a script.
+                    once::with_advice(&errors).into_owned()
                 };
                 self.blocked(&why)
             }

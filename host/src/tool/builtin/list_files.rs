@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio_util::sync::CancellationToken;
 
 use super::super::subject::Subject;
 use super::super::walk::{EntryKind, FileGlob, MAX_DEPTH, WalkEnd, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::{file_tool, no_target};
+use super::{FileCall, file_tool, no_target};
 use crate::message::EffectClass;
 
 /// Most entries of one answer.
@@ -33,7 +32,7 @@ struct Arguments {
 }
 
 pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
-    file_tool(
+    Arc::new(file_tool(
         "list_files",
         "Lists files and folders of the workspace, sorted, one path a line. Folders end in `/`, links in `@`. What \
                  .gitignore leaves out is left out.",
@@ -42,12 +41,12 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
         workspace,
         list,
         no_target,
-    )
+    ))
 }
 
 fn list(
     workspace: &Workspace,
-    cancel: &CancellationToken,
+    call: &FileCall,
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
     let glob = match asked.glob.as_deref().map(FileGlob::new).transpose() {
@@ -60,24 +59,30 @@ fn list(
         .unwrap_or(if glob.is_some() { MAX_DEPTH } else { 1 });
     let mut text = String::new();
     let mut n_entries = 0;
-    let end = walk(workspace, &start, depth, cancel, &mut |_, path, kind| {
-        let is_asked = match &glob {
-            Some(glob) => kind != EntryKind::Folder && glob.is_match(path, &start),
-            None => true,
-        };
-        if is_asked {
-            n_entries += 1;
-            if n_entries <= CAP_ENTRIES {
-                text.push_str(&path.to_string_lossy());
-                text.push_str(match kind {
-                    EntryKind::Folder => "/\n",
-                    EntryKind::Link => "@\n",
-                    EntryKind::File | EntryKind::Other => "\n",
-                });
+    let end = walk(
+        workspace,
+        &start,
+        depth,
+        &call.cancel,
+        &mut |_, path, kind| {
+            let is_asked = match &glob {
+                Some(glob) => kind != EntryKind::Folder && glob.is_match(path, &start),
+                None => true,
+            };
+            if is_asked {
+                n_entries += 1;
+                if n_entries <= CAP_ENTRIES {
+                    text.push_str(&path.to_string_lossy());
+                    text.push_str(match kind {
+                        EntryKind::Folder => "/\n",
+                        EntryKind::Link => "@\n",
+                        EntryKind::File | EntryKind::Other => "\n",
+                    });
+                }
             }
-        }
-        ControlFlow::Continue(())
-    })?;
+            ControlFlow::Continue(())
+        },
+    )?;
     if n_entries > CAP_ENTRIES {
         let n_more = n_entries - CAP_ENTRIES;
         text.push_str(&format!(

@@ -7,9 +7,12 @@ mod answer;
 mod bash;
 mod commands;
 mod edit_file;
+mod edit_text;
 mod list_files;
+mod near_miss;
 mod read_file;
 mod search;
+mod stale;
 mod write_file;
 
 use std::sync::Arc;
@@ -21,6 +24,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::known::KnownFiles;
 use super::subject::Subject;
 use super::subject::WorkspacePath;
 use super::workspace::{Workspace, WorkspaceError};
@@ -121,10 +125,44 @@ const MAX_LOOK: Duration = Duration::from_secs(30);
 const MAX_TARGET: Duration = Duration::from_secs(1);
 
 /// Work of a tool on files of the workspace. It may block.
-type FileWork<A> = fn(&Workspace, &CancellationToken, &A) -> Result<ToolOutput, WorkspaceError>;
+type FileWork<A> = fn(&Workspace, &FileCall, &A) -> Result<ToolOutput, WorkspaceError>;
+
+/// Looks for a reason why a call would be refused. It may block.
+type FileCheck<A> = fn(&Workspace, &FileCall, &A) -> Result<Option<String>, WorkspaceError>;
 
 /// Target of a call: what is there now where it would act. It may block.
 type FileTarget<A> = fn(&Workspace, &A) -> Result<Option<String>, WorkspaceError>;
+
+/// Context of one call of a file tool.
+struct FileCall {
+    /// Token that is set when the work is to stop.
+    cancel: CancellationToken,
+    /// Id of the call.
+    id: Arc<str>,
+    /// Turn and step of the call.
+    step: (u32, u32),
+    /// Files that the model knows; `None` when a program makes the call.
+    known: Option<Arc<KnownFiles>>,
+}
+
+impl FileCall {
+    fn new(ctx: &ToolCtx) -> Self {
+        let context = &ctx.caller.context;
+        let id = ctx.caller.call.clone();
+        Self {
+            cancel: ctx.cancel.clone(),
+            // Without an id, a result cannot be found in the conversation again.
+            known: ctx.known.clone().filter(|_| id.is_some()),
+            id: id.unwrap_or_else(|| "".into()),
+            step: (context.turn, context.step),
+        }
+    }
+
+    fn with_cancel(mut self, cancel: &CancellationToken) -> Self {
+        self.cancel = cancel.clone();
+        self
+    }
+}
 
 /// A tool that works on files of the workspace, with arguments `A`.
 struct FileTool<A> {
@@ -133,6 +171,7 @@ struct FileTool<A> {
     workspace: Arc<Workspace>,
     work: FileWork<A>,
     target: FileTarget<A>,
+    check: FileCheck<A>,
 }
 
 fn file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
@@ -143,14 +182,15 @@ fn file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
     workspace: &Arc<Workspace>,
     work: FileWork<A>,
     target: FileTarget<A>,
-) -> SharedTool {
-    Arc::new(FileTool {
+) -> FileTool<A> {
+    FileTool {
         spec: spec_of::<A>(name, description, effect_class),
         subject,
         workspace: workspace.clone(),
         work,
         target,
-    })
+        check: |_, _, _| Ok(None),
+    }
 }
 
 /// The target of calls that change nothing.
@@ -185,12 +225,29 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
         .boxed()
     }
 
+    fn refusal<'a>(
+        &'a self,
+        arguments: &'a Value,
+        ctx: &'a ToolCtx,
+    ) -> BoxFuture<'a, Option<String>> {
+        let (check, asked, call) = (self.check, A::deserialize(arguments), FileCall::new(ctx));
+        async move {
+            let asked = asked.ok()?;
+            let look = move |workspace: &Workspace, cancel: &CancellationToken| {
+                check(workspace, &call.with_cancel(cancel), &asked)
+            };
+            let found = self.workspace.looking(&ctx.cancel, MAX_TARGET, look).await;
+            found.ok().flatten()
+        }
+        .boxed()
+    }
+
     /// Work that only reads is abandoned when it takes too long or is cancelled.
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         with_arguments(value, move |asked: A| async move {
-            let work = self.work;
+            let (work, call) = (self.work, FileCall::new(ctx));
             let work = move |workspace: &Workspace, cancel: &CancellationToken| {
-                work(workspace, cancel, &asked)
+                work(workspace, &call.with_cancel(cancel), &asked)
             };
             let done = match self.spec.effect_class {
                 EffectClass::Read => self.workspace.looking(&ctx.cancel, MAX_LOOK, work).await,

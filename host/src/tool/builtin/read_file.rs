@@ -7,15 +7,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
+use super::super::encoding::{self, Encoding};
+use super::super::known::{Reading, Version};
 use super::super::subject::Subject;
-use super::super::workspace::{Workspace, WorkspaceError};
+use super::super::workspace::{Workspace, WorkspaceError, stamp_of};
 use super::super::{SharedTool, ToolOutput};
-use super::{MAX_LOOK, file_tool, no_target};
+use super::stale::{self, CAP_BYTES};
+use super::{FileCall, MAX_LOOK, file_tool, no_target};
 use crate::message::blob::{MAX_IMAGE_BYTES, image};
 use crate::message::{Blob, EffectClass};
 
 /// Most bytes of one answer: what a model can still use well.
-const CAP_BYTES: usize = 256 * 1024;
+const CAP_BYTES_SHOWN: usize = 256 * 1024;
 
 /// Most lines of one answer.
 const CAP_LINES: u64 = 2_000;
@@ -39,7 +42,7 @@ struct Arguments {
 }
 
 pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
-    file_tool(
+    Arc::new(file_tool(
         "read_file",
         "Reads a text file of the workspace, or shows an image (PNG, JPEG, GIF, WebP). Long texts are cut; a note at \
                  the end then says with which offset to go on.",
@@ -48,7 +51,7 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
         workspace,
         read,
         no_target,
-    )
+    ))
 }
 
 /// Reads a file of a folder that is not the workspace, as the tool does.
@@ -63,7 +66,10 @@ pub(crate) async fn read_within(
         offset: Some(offset),
         limit: None,
     };
-    let work = move |folder: &Workspace, cancel: &CancellationToken| read(folder, cancel, &asked);
+    let work = move |folder: &Workspace, cancel: &CancellationToken| {
+        let (file, bytes) = folder.open_file(&asked.path)?;
+        Ok(read_open(file, bytes, cancel, &asked)?.output)
+    };
     folder.looking(cancel, MAX_LOOK, work).await
 }
 
@@ -79,39 +85,133 @@ pub(crate) fn read_held(
         offset: Some(offset),
         limit: None,
     };
-    read_open(content, content.len() as u64, cancel, &asked)
+    Ok(read_open(content, content.len() as u64, cancel, &asked)?.output)
+}
+
+/// Answer of a reading, with the part of the file that it shows.
+struct Answer {
+    output: ToolOutput,
+    /// Version of the file, when all of it was looked at.
+    version: Option<Version>,
+    /// First and last line that is shown whole.
+    lines: Option<(u64, u64)>,
+    /// Number of lines of the file, if its end was reached.
+    n_lines: Option<u64>,
+}
+
+impl Answer {
+    /// An answer that shows no text of the file.
+    fn none(output: ToolOutput) -> Self {
+        Self {
+            output,
+            version: None,
+            lines: None,
+            n_lines: None,
+        }
+    }
 }
 
 fn read(
     workspace: &Workspace,
-    cancel: &CancellationToken,
+    call: &FileCall,
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
     let (file, bytes) = workspace.open_file(&asked.path)?;
-    read_open(file, bytes, cancel, asked)
+    // Before the first byte: a change while it is read makes it another version.
+    let stamp = stamp_of(&file).ok();
+    let answer = read_open(file, bytes, &call.cancel, asked)?;
+    let is_text = answer.lines.is_some() || answer.n_lines == Some(0);
+    if let (Some(known), Some(version), true) = (&call.known, answer.version.or(stamp), is_text) {
+        let reading = Reading {
+            version,
+            lines: answer.lines,
+            n_lines: answer.n_lines,
+        };
+        let text = answer.output.content.to_string();
+        known.read(&call.id, stale::key(workspace, &asked.path), reading, &text);
+    }
+    Ok(answer.output)
 }
 
 fn read_open(
-    file: impl Read,
-    bytes: u64,
+    mut file: impl Read,
+    size: u64,
     cancel: &CancellationToken,
     asked: &Arguments,
-) -> Result<ToolOutput, WorkspaceError> {
+) -> Result<Answer, WorkspaceError> {
     let failed = |source| WorkspaceError::Io {
         path: asked.path.clone(),
         source,
     };
-    let mut reader = BufReader::with_capacity(SNIFF_BYTES, file);
-    let head = reader.fill_buf().map_err(failed)?;
-    if image(head).is_some() {
-        return read_image(reader, bytes, &asked.path).map_err(failed);
+    let mut begin = Vec::new();
+    // The size may be wrong: files grow, and those of `/proc` say 0.
+    file.by_ref()
+        .take(CAP_BYTES + 1)
+        .read_to_end(&mut begin)
+        .map_err(failed)?;
+    let is_whole = begin.len() as u64 <= CAP_BYTES;
+    let size = size.max(begin.len() as u64);
+    if image(&begin).is_some() {
+        let output = read_image(begin.chain(file), size, &asked.path).map_err(failed)?;
+        return Ok(Answer::none(output));
     }
-    if head.contains(&0) {
-        return Ok(ToolOutput::error(format!(
-            "`{}` is a binary file of {bytes} bytes; this tool reads text and images",
+    let binary = || {
+        Answer::none(ToolOutput::error(format!(
+            "`{}` is a binary file of {size} bytes; this tool reads text and images",
             asked.path
-        )));
+        )))
+    };
+    if is_whole {
+        let version = Version::of(&begin);
+        let Some(decoded) = encoding::decode(begin) else {
+            return Ok(binary());
+        };
+        let text = match decoded.encoding {
+            Encoding::Damaged => encoding::shown(&decoded.text),
+            _ => decoded.text,
+        };
+        let mut answer = lines(text.as_bytes(), cancel, asked)?;
+        answer.version = Some(version);
+        if let Some(note) = decoded.encoding.note().filter(|_| !answer.output.is_error) {
+            answer.output = with_note(answer.output, &note);
+        }
+        return Ok(answer);
     }
+    if encoding::without_utf16_bom(&begin).is_some() {
+        return Ok(Answer::none(ToolOutput::error(format!(
+            "`{}` is UTF-16 text of {size} bytes, more than the {CAP_BYTES} that are decoded; convert it to UTF-8 first, for \
+             example with `iconv -f UTF-16 -t UTF-8`",
+            asked.path
+        ))));
+    }
+    if begin[..SNIFF_BYTES.min(begin.len())].contains(&0) {
+        return Ok(binary());
+    }
+    let mut answer = lines(BufReader::new(begin.chain(file)), cancel, asked)?;
+    if answer.output.content.to_string().contains('\u{fffd}') {
+        let note = "some bytes of the file are not UTF-8 and are shown as U+FFFD";
+        answer.output = with_note(answer.output, note);
+    }
+    Ok(answer)
+}
+
+/// Adds a note of the host behind the text.
+fn with_note(output: ToolOutput, note: &str) -> ToolOutput {
+    let text = output.content.to_string();
+    let line = if text.ends_with('\n') { "" } else { "\n" };
+    ToolOutput::ok(format!("{text}{line}[{note}]"))
+}
+
+/// Reads the lines that are asked for.
+fn lines(
+    mut reader: impl BufRead,
+    cancel: &CancellationToken,
+    asked: &Arguments,
+) -> Result<Answer, WorkspaceError> {
+    let failed = |source| WorkspaceError::Io {
+        path: asked.path.clone(),
+        source,
+    };
     let first = asked.offset.unwrap_or(1).max(1);
     let limit = asked.limit.unwrap_or(CAP_LINES).min(CAP_LINES);
     let mut text = Vec::new();
@@ -122,17 +222,17 @@ fn read_open(
         }
         if reader.skip_until(b'\n').map_err(failed)? == 0 {
             let n_lines = number - 1;
-            return Ok(ToolOutput::error(format!(
+            return Ok(Answer::none(ToolOutput::error(format!(
                 "`{}` has only {n_lines} lines; offset {first} is behind its end",
                 asked.path
-            )));
+            ))));
         }
         number += 1;
     }
-    while number < first + limit {
+    while number < first.saturating_add(limit) {
         let before = text.len();
         // One byte more than fits, so that a line that just fits is told from one that is too long.
-        let room = (CAP_BYTES - before) as u64 + 1;
+        let room = (CAP_BYTES_SHOWN - before) as u64 + 1;
         let count = reader
             .by_ref()
             .take(room)
@@ -141,8 +241,12 @@ fn read_open(
         if count == 0 {
             break;
         }
-        if text.len() > CAP_BYTES {
-            return Ok(cut_by_bytes(text, before, first, number));
+        if text.len() > CAP_BYTES_SHOWN {
+            let output = cut_by_bytes(text, before, first, number);
+            return Ok(Answer {
+                lines: (before > 0).then_some((first, number - 1)),
+                ..Answer::none(output)
+            });
         }
         number += 1;
     }
@@ -153,7 +257,11 @@ fn read_open(
     } else if !is_end {
         content.push_str(&note(first, number - 1, number));
     }
-    Ok(ToolOutput::ok(content))
+    Ok(Answer {
+        lines: (number > first).then_some((first, number - 1)),
+        n_lines: is_end.then_some(number - 1),
+        ..Answer::none(ToolOutput::ok(content))
+    })
 }
 
 /// The image itself, or why no model takes it.
@@ -180,10 +288,10 @@ fn cut_by_bytes(mut text: Vec<u8>, before: usize, first: u64, number: u64) -> To
         text.push_str(&note(first, number - 1, number));
         return ToolOutput::ok(text);
     }
-    text.truncate(CAP_BYTES);
+    text.truncate(CAP_BYTES_SHOWN);
     let next = number + 1;
     ToolOutput::ok(format!(
-        "{}\n[line {number} is longer than {CAP_BYTES} bytes and was cut; go on with offset {next}]",
+        "{}\n[line {number} is longer than {CAP_BYTES_SHOWN} bytes and was cut; go on with offset {next}]",
         String::from_utf8_lossy(&text)
     ))
 }

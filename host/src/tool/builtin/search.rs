@@ -19,7 +19,7 @@ use super::super::subject::Subject;
 use super::super::walk::{EntryKind, FileGlob, MAX_DEPTH, WalkEnd, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::{count, file_tool, no_target};
+use super::{FileCall, count, file_tool, no_target};
 use crate::beneath::open_regular;
 use crate::message::EffectClass;
 use crate::text::clean;
@@ -74,7 +74,7 @@ struct Arguments {
 }
 
 pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
-    file_tool(
+    Arc::new(file_tool(
         "search",
         "Searches the text files of the workspace for lines that match a regular expression. Answers with \
                  `path:line:text`, context lines with `path-line-text`. What .gitignore leaves out is not searched.",
@@ -83,14 +83,15 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
         workspace,
         search,
         no_target,
-    )
+    ))
 }
 
 fn search(
     workspace: &Workspace,
-    cancel: &CancellationToken,
+    call: &FileCall,
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
+    let cancel = &call.cancel;
     let matcher = RegexMatcherBuilder::new()
         .line_terminator(Some(b'\n'))
         .size_limit(MAX_PATTERN_BYTES)

@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio_util::sync::CancellationToken;
 
+use super::super::encoding::{self, Encoding};
+use super::super::known::{Unknown, Version};
 use super::super::subject::Subject;
-use super::super::workspace::{Workspace, WorkspaceError};
+use super::super::workspace::{Expected, Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::{count, file_tool};
+use super::stale::{self, CAP_BYTES};
+use super::{FileCall, FileTool, count, file_tool};
 use crate::message::EffectClass;
-
-/// Largest file whose lines are counted for a question.
-const CAP_BYTES: u64 = 8 << 20;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -25,16 +24,19 @@ struct Arguments {
 }
 
 pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
-    file_tool(
-        "write_file",
-        "Writes a whole text file of the workspace, in one step; what was in it before is gone. To change a part of \
-                 a file use edit_file.",
-        EffectClass::Write,
-        Subject::File,
-        workspace,
-        write,
-        target,
-    )
+    Arc::new(FileTool {
+        check: |workspace, call, asked| Ok(plan(workspace, call, asked)?.err()),
+        ..file_tool(
+            "write_file",
+            "Writes a whole text file of the workspace, in one step; what was in it before is gone. A file that exists \
+                 must have been read first. To change a part of a file use edit_file.",
+            EffectClass::Write,
+            Subject::File,
+            workspace,
+            write,
+            target,
+        )
+    })
 }
 
 fn target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, WorkspaceError> {
@@ -51,16 +53,121 @@ fn target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, Wo
     }))
 }
 
+/// Bytes to write, and the file that they replace.
+struct Plan {
+    bytes: Vec<u8>,
+    expected: Expected,
+    /// Notes for the model on what the write does besides.
+    notes: Vec<String>,
+}
+
+/// Plans a write, or says in words for the model why the file must not be written.
+fn plan(
+    workspace: &Workspace,
+    call: &FileCall,
+    asked: &Arguments,
+) -> Result<Result<Plan, String>, WorkspaceError> {
+    let path = &asked.path;
+    let (version, old) = match workspace.read(path, CAP_BYTES) {
+        Ok(old) => (Version::of(&old), Some(old)),
+        Err(WorkspaceError::TooLarge { .. }) => (workspace.version(path, CAP_BYTES)?, None),
+        Err(WorkspaceError::Missing(_)) => {
+            return Ok(Ok(Plan {
+                bytes: asked.content.as_bytes().to_vec(),
+                expected: Expected::Nothing,
+                notes: Vec::new(),
+            }));
+        }
+        Err(error) => return Err(error),
+    };
+    // Nothing is lost where nothing is, or where the content stays.
+    let is_harmless = old
+        .as_ref()
+        .is_some_and(|old| old.is_empty() || old == asked.content.as_bytes());
+    let known = call.known.as_ref().filter(|_| !is_harmless);
+    let checked = known.map_or(Ok(()), |known| {
+        known.check_whole(&stale::key(workspace, path), version, call.step)
+    });
+    let decoded = old.map(|old| encoding::decode(old));
+    match (checked, &decoded) {
+        (Err(Unknown::Unread | Unknown::Partly), Some(None)) => {
+            return Ok(Err(format!(
+                "`{path}` is not written: it is a binary file, which text would destroy. Choose another path, or delete the file \
+                 first if it is to be replaced"
+            )));
+        }
+        (Err(why), _) => return Ok(Err(stale::refusal(path, why))),
+        (Ok(()), _) => {}
+    }
+    let mut notes = Vec::new();
+    let mut encoding = Encoding::Utf8 { has_bom: false };
+    if let Some(decoded) = decoded.flatten() {
+        encoding = decoded.encoding;
+        notes.extend(line_end_note(&decoded.text, &asked.content));
+    }
+    let refused = match encoding {
+        Encoding::Damaged if !is_harmless => Some(
+            "some of its bytes are not UTF-8, so a text cannot hold all of it. Change a part of it with edit_file, which keeps \
+             these bytes, or delete the file first"
+                .to_owned(),
+        ),
+        _ => encoding.refuses(&asked.content).map(|why| format!("in `content`, {why}")),
+    };
+    let bytes = match refused {
+        Some(why) => Err(why),
+        None if is_harmless && encoding == Encoding::Damaged => {
+            Ok(asked.content.as_bytes().to_vec())
+        }
+        None => encoding.encode(encoding.without_bom(&asked.content)),
+    };
+    if !encoding.is_plain() {
+        notes.push(format!("encoded as {}, as before", encoding.name()));
+    }
+    let cap = CAP_BYTES;
+    Ok(match bytes {
+        Ok(bytes) => Ok(Plan {
+            bytes,
+            expected: Expected::Version { version, cap },
+            notes,
+        }),
+        Err(why) => Err(format!("`{path}` is not written: {why}")),
+    })
+}
+
+/// Tells of line ends that the new content does not have any more.
+fn line_end_note(old: &str, new: &str) -> Option<String> {
+    let is_crlf = |text: &str| {
+        let n_breaks = text.matches('\n').count();
+        n_breaks > 0 && text.matches("\r\n").count() == n_breaks
+    };
+    let is_lf = new.contains('\n') && !new.contains("\r\n");
+    (is_crlf(old) && is_lf).then(|| "its lines ended in CR LF and end in LF now".to_owned())
+}
+
 fn write(
     workspace: &Workspace,
-    _: &CancellationToken,
+    call: &FileCall,
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
-    let is_new = workspace.write(&asked.path, asked.content.as_bytes())?;
-    let verb = if is_new { "created" } else { "overwrote" };
-    Ok(ToolOutput::ok(format!(
-        "{verb} `{}` ({} bytes)",
-        asked.path,
-        asked.content.len()
-    )))
+    let path = &asked.path;
+    let plan = match plan(workspace, call, asked)? {
+        Ok(plan) => plan,
+        Err(why) => return Ok(ToolOutput::error(why)),
+    };
+    let written = workspace.write_over(path, &plan.bytes, plan.expected)?;
+    if let Some(known) = &call.known {
+        let n_lines = asked.content.split_inclusive('\n').count() as u64;
+        let place = stale::key(workspace, path);
+        known.wrote(&call.id, place, Version::of(&plan.bytes), n_lines);
+    }
+    let verb = if written.is_new {
+        "created"
+    } else {
+        "overwrote"
+    };
+    let mut text = format!("{verb} `{path}` ({} bytes)", plan.bytes.len());
+    for note in plan.notes.into_iter().chain(written.note()) {
+        text.push_str(&format!("\n[{note}]"));
+    }
+    Ok(ToolOutput::ok(text))
 }

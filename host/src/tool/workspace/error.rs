@@ -25,6 +25,12 @@ pub enum WorkspaceError {
     /// The file must not be written.
     #[error("`{0}` is read-only")]
     ReadOnly(String),
+    /// The file is not as it was when the call looked at it.
+    #[error(
+        "`{0}` changed while it was being written, by another program or person. Nothing was written. Read it again, and \
+         make the change in what is there now"
+    )]
+    Changed(String),
     /// A file that decides what git runs.
     #[error(
         "`{0}` is in the folder of a git repository, or would make a repository of a folder: what is there decides what git \

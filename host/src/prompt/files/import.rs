@@ -1,0 +1,94 @@
+//! Imports of a context file: `@docs/rules.md` in its text names another file that belongs to it.
+//!
+//! Claude Code reads them so. Code spans, code blocks and HTML are passed over, and so are words with `@` that name no file,
+//! such as `@someone` and addresses. It must not know which of them may be read. Start from [`imports`].
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, Parser, Tag};
+
+/// Returns the paths that a text imports, in order and each once.
+pub(super) fn imports(text: &str) -> Vec<String> {
+    let code = code_ranges(text);
+    let mut found: Vec<String> = Vec::new();
+    for (at, _) in text.match_indices('@') {
+        let is_word_start = text[..at]
+            .chars()
+            .next_back()
+            .is_none_or(|before| before.is_whitespace() || "([{<\"'*".contains(before));
+        if !is_word_start || code.iter().any(|range| range.contains(&at)) {
+            continue;
+        }
+        let path = path(&text[at + 1..]);
+        if !path.is_empty() && !path.starts_with('@') && !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Takes the path from the beginning of a text: up to white space that no backslash escapes, without punctuation behind it.
+fn path(text: &str) -> String {
+    let mut path = String::new();
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' if letters.peek() == Some(&' ') => {
+                letters.next();
+                path.push(' ');
+            }
+            _ if letter.is_whitespace() || letter.is_control() => break,
+            _ => path.push(letter),
+        }
+    }
+    let end = |c: char| ".,;:!?)]}>\"'*`".contains(c);
+    path.trim_end_matches(end).to_owned()
+}
+
+/// Ranges of the text that are code or HTML.
+fn code_ranges(text: &str) -> Vec<Range<usize>> {
+    let events = Parser::new(text).into_offset_iter();
+    let code = events.filter(|(event, _)| {
+        matches!(
+            event,
+            Event::Code(_)
+                | Event::Start(Tag::CodeBlock(_))
+                | Event::Html(_)
+                | Event::InlineHtml(_)
+        )
+    });
+    code.map(|(_, range)| range).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_begin_with_an_at_sign_are_imports_unless_they_are_code() {
+        for (text, expected) in [
+            ("@docs/rules.md", &["docs/rules.md"][..]),
+            (
+                "See @a.md, (@b_c_d.md) and **@e.md**.",
+                &["a.md", "b_c_d.md", "e.md"],
+            ),
+            (
+                "- @~/x.md\n- @../up.md\n@a.md @a.md",
+                &["~/x.md", "../up.md", "a.md"],
+            ),
+            ("@my\\ rules.md", &["my rules.md"]),
+            ("mail a@b.c, `@not/this.md` and `` `@nor.md` ``", &[]),
+            (
+                "```\n@not/this.md\n```\n~~~~\n@nor.md\n~~~\n~~~~\n@yes.md",
+                &["yes.md"],
+            ),
+            ("text\n\n    @code.md\n", &[]),
+            ("- item\n\n  @in/list.md\n", &["in/list.md"]),
+            ("<!-- @hidden.md -->\n\n@seen.md", &["seen.md"]),
+            ("@", &[]),
+            ("@ @. @@x.md", &[]),
+        ] {
+            assert_eq!(imports(text), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Context files: what a project and its user tell agents in `AGENTS.md`, `CLAUDE.md` and their like.
+//!
+//! They are read from the workspace upwards to the root of its git repository and no further: what lies above is not the
+//! project's. Files of folders below the workspace are read when the model first works there ([`below`]). The text is sent to
+//! a provider, so a link or an import counts only where it leads to a Markdown file of the same repository: one to a key file
+//! would give that away. A repository around the workspace counts only when it has the same owner: on a machine of several
+//! people, anybody may make one in a folder that all may write to. The user's own files come first, and the project's nearest
+//! file has the last word.
+//!
+//! Start from [`context_files`].
+
+mod folder;
+mod import;
+mod read;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use self::read::{ReadFile, read};
+use crate::point::payload::{PromptPart, Tier};
+use crate::tool::walk::is_ignored;
+
+/// Bytes of one file that are used: some thousand tokens, enough for a long guide.
+pub(crate) const MAX_FILE_BYTES: usize = 32 << 10;
+
+/// Bytes of all files together that are used; files nearest to the workspace come first.
+pub(crate) const MAX_TOTAL_BYTES: usize = 64 << 10;
+
+/// Longest chain of imports, as in Claude Code.
+const MAX_IMPORT_DEPTH: usize = 5;
+
+/// Most files that are imported in one reading.
+const MAX_IMPORTS: usize = 50;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ContextFiles {
+    /// One part for each file; the outermost folder comes first, so that what is nearest has the last word.
+    pub parts: Vec<PromptPart>,
+    /// Files that were left out or cut, in words for the user.
+    pub notices: Vec<String>,
+}
+
+/// Reads the context files of a workspace, behind those of the user's own that are there.
+#[must_use]
+pub(crate) fn context_files(workspace: &Path, own: &[PathBuf]) -> ContextFiles {
+    let mut reader = Reader::default();
+    for (number, path) in own.iter().enumerate() {
+        reader.own(number, path);
+    }
+    let Ok(workspace) = workspace.canonicalize() else {
+        return reader.found;
+    };
+    let folders = folders(&workspace);
+    if let Some(root) = folders.first() {
+        for (depth, folder) in folders.iter().enumerate() {
+            reader.folder(&format!("files/{depth:02}"), folder, (root, root));
+        }
+    }
+    limit(&mut reader.found);
+    reader.found
+}
+
+/// Reads the context files of the folders between the workspace and a file in it, by its path from the workspace. They are
+/// named by their paths from the workspace; `is_told` says which of them the model has.
+#[must_use]
+pub(crate) fn below(workspace: &Path, file: &str, is_told: impl Fn(&str) -> bool) -> ContextFiles {
+    let mut reader = Reader::default();
+    let Ok(workspace) = workspace.canonicalize() else {
+        return reader.found;
+    };
+    let outer = folders(&workspace);
+    let Some(root) = outer.first() else {
+        return reader.found;
+    };
+    let parent = Path::new(file).parent().unwrap_or(Path::new(""));
+    let mut folders: Vec<&Path> = parent.ancestors().collect();
+    folders.reverse();
+    for (depth, below) in folders.into_iter().enumerate().skip(1) {
+        let folder = workspace.join(below);
+        if let Some(why) = foreign(&workspace, below) {
+            let mut ignored = Vec::new();
+            for found in folder::names(&folder, &mut ignored, |_| true) {
+                let path = below.join(found.name);
+                if !is_told(&path.to_string_lossy()) {
+                    reader.leave_out(&path, why);
+                }
+            }
+            break;
+        }
+        reader.folder(&format!("files/{depth:02}"), &folder, (root, &workspace));
+    }
+    let mut found = reader.found;
+    let touched = workspace.join(file).canonicalize().ok();
+    found.parts.retain(|part| {
+        let real = workspace.join(&part.source).canonicalize().ok();
+        let folder = real.as_deref().and_then(Path::parent);
+        // The system prompt has the files of the folders above, and the model just read the touched file itself.
+        let is_above = folder.is_some_and(|folder| outer.iter().any(|outer| outer == folder));
+        !is_told(&part.source) && !is_above && real != touched
+    });
+    limit(&mut found);
+    found
+}
+
+/// Why the files of a folder are not the project's own text.
+fn foreign(workspace: &Path, below: &Path) -> Option<&'static str> {
+    let folder = workspace.join(below);
+    if folder.join(".git").symlink_metadata().is_ok() {
+        return Some("its folder is a git repository of its own");
+    }
+    if below.file_name().is_some_and(|name| name == "node_modules") {
+        return Some("it belongs to a dependency of the project");
+    }
+    is_ignored(workspace, below)
+        .then_some("git ignores its folder, so it is not the project's text")
+}
+
+/// Leaves the outermost files out once all that are nearer fill the prompt.
+fn limit(found: &mut ContextFiles) {
+    let mut n_bytes = 0;
+    let nearest_first = found.parts.iter().rev();
+    let n_kept = nearest_first
+        .take_while(|part| {
+            n_bytes += part.text.len();
+            n_bytes <= MAX_TOTAL_BYTES
+        })
+        .count();
+    for part in found.parts.drain(..found.parts.len() - n_kept) {
+        found.notices.push(format!(
+            "{} is left out: the context files nearer to the workspace fill the {MAX_TOTAL_BYTES} bytes there are",
+            part.source
+        ));
+    }
+}
+
+/// The folders from the root of the repository down to the workspace; only the workspace when it is in no repository.
+fn folders(workspace: &Path) -> Vec<PathBuf> {
+    let has_git = |folder: &&Path| folder.join(".git").exists();
+    let root = workspace.ancestors().find(has_git);
+    let root = root.filter(|root| has_same_owner(root, workspace));
+    let root = root.unwrap_or(workspace);
+    let within = workspace.ancestors().take_while(|it| it.starts_with(root));
+    let mut folders: Vec<PathBuf> = within.map(Path::to_owned).collect();
+    folders.reverse();
+    folders
+}
+
+/// Whether what stands in `root` is as trusted as what stands in `workspace`. Root may do everything anyway.
+#[cfg(unix)]
+fn has_same_owner(root: &Path, workspace: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let owner = |path: &Path| fs::metadata(path).map(|meta| meta.uid()).ok();
+    match (owner(&root.join(".git")), owner(workspace)) {
+        (Some(of_root), Some(of_workspace)) => of_root == 0 || of_root == of_workspace,
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn has_same_owner(_: &Path, _: &Path) -> bool {
+    true
+}
+
+#[derive(Default)]
+struct Reader {
+    found: ContextFiles,
+    /// Files that were read, without links: each counts once, so that imports cannot go in circles.
+    seen: Vec<PathBuf>,
+    n_imports: usize,
+}
+
+/// A file to read, and the folders that decide about it.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    path: &'a Path,
+    /// Key of its part.
+    key: &'a str,
+    /// Folder that neither it nor its imports may lead out of.
+    boundary: &'a Path,
+    /// Folder that its name is relative to.
+    base: &'a Path,
+}
+
+impl Reader {
+    fn leave_out(&mut self, path: &Path, why: &str) {
+        let notice = format!("{} is left out: {why}", path.display());
+        if !self.found.notices.contains(&notice) {
+            self.found.notices.push(notice);
+        }
+    }
+
+    /// Reads a file of the user's own. The user may keep it elsewhere and link to it.
+    fn own(&mut self, number: usize, path: &Path) {
+        if path.symlink_metadata().is_err() {
+            return;
+        }
+        let real = path.canonicalize();
+        let Some(boundary) = real.as_deref().ok().and_then(Path::parent) else {
+            return self.leave_out(path, "it cannot be found; it may be a broken link");
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        self.file(
+            Place {
+                path,
+                // `+` comes before the numbers of folders in the order of keys.
+                key: &format!("files/+own/{number:02}-{name}"),
+                boundary,
+                base: Path::new(""),
+            },
+            0,
+        );
+    }
+
+    /// Reads the files of a folder. `places`: the folder that they must not lead out of, and the one that their names are
+    /// relative to.
+    fn folder(&mut self, key: &str, folder: &Path, places: (&Path, &Path)) {
+        let (boundary, base) = places;
+        let is_usable =
+            |path: &Path| read(boundary, path).is_ok_and(|read| !read.text.trim().is_empty());
+        let names = folder::names(folder, &mut self.found.notices, is_usable);
+        for found in names {
+            let path = folder.join(found.name);
+            let named = folder.strip_prefix(base).unwrap_or(folder);
+            let key = format!("{key}/{}", named.join(&found.key).display());
+            self.file(
+                Place {
+                    path: &path,
+                    key: &key,
+                    boundary,
+                    base,
+                },
+                0,
+            );
+        }
+    }
+
+    /// Reads a file and what it imports.
+    fn file(&mut self, place: Place<'_>, depth: usize) {
+        let read = match read(place.boundary, place.path) {
+            Ok(read) => read,
+            Err(why) => return self.leave_out(place.path, &why),
+        };
+        if self.seen.contains(&read.real) {
+            return;
+        }
+        self.seen.push(read.real.clone());
+        for fault in read.faults() {
+            let notice = format!("{} is {fault}", place.path.display());
+            self.found.notices.push(notice);
+        }
+        self.add(place, &read);
+        for (number, name) in import::imports(&read.text).iter().enumerate() {
+            self.import(place, (number, name), depth + 1);
+        }
+    }
+
+    fn add(&mut self, place: Place<'_>, read: &ReadFile) {
+        let name = place.path.strip_prefix(place.base).unwrap_or(place.path);
+        let name = name.display().to_string();
+        let text = read.block(&name);
+        // One of the two names is often a link to the other, or a copy.
+        let body = |text: &str| text.split_once('\n').map(|(_, body)| body.to_owned());
+        let parts = &mut self.found.parts;
+        if read.text.trim().is_empty() || parts.iter().any(|part| body(&part.text) == body(&text)) {
+            return;
+        }
+        parts.push(PromptPart {
+            tier: Tier::Context,
+            key: place.key.to_owned(),
+            source: name,
+            text,
+        });
+    }
+
+    /// Reads a file that another one imports. A word that names no file is no import.
+    fn import(&mut self, by: Place<'_>, (number, name): (usize, &String), depth: usize) {
+        let is_markdown = Path::new(name).extension().is_some_and(|it| it == "md");
+        let folder = by
+            .path
+            .parent()
+            .and_then(|folder| folder.canonicalize().ok());
+        let Some(folder) = folder else { return };
+        let path = plain(&folder.join(name));
+        let is_elsewhere = name.starts_with("~/") || !path.starts_with(by.boundary);
+        let is_there = !is_elsewhere && path.symlink_metadata().is_ok();
+        if !is_there && !is_markdown {
+            return;
+        }
+        let importer = by.path.display();
+        let why = if is_elsewhere {
+            format!("{importer} imports it, and it is outside the project")
+        } else if !is_there {
+            format!("{importer} imports it, and it does not exist")
+        } else if depth > MAX_IMPORT_DEPTH {
+            format!("imports are at most {MAX_IMPORT_DEPTH} files deep")
+        } else if self.n_imports >= MAX_IMPORTS {
+            format!("at most {MAX_IMPORTS} files are imported")
+        } else {
+            self.n_imports += 1;
+            let key = format!("{}/{number:02}-{name}", by.key);
+            let place = Place {
+                path: &path,
+                key: &key,
+                ..by
+            };
+            return self.file(place, depth);
+        };
+        let shown = if is_elsewhere { Path::new(name) } else { &path };
+        self.leave_out(shown, &why);
+    }
+}
+
+/// A path without `.` and `..`, as far as its text tells.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::CurDir => {}
+            std::path::Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests;

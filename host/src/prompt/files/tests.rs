@@ -1,0 +1,310 @@
+//! Context files of real folders.
+
+use super::*;
+
+/// Makes these files, and checks which context files count in the folder `workspace` below.
+fn check(files: &[(&str, &str)], workspace: &str, expected: &[&str]) -> ContextFiles {
+    check_after(files, |_| (), workspace, expected)
+}
+
+/// Checks context files, with something else done after they were made.
+fn check_after(
+    files: &[(&str, &str)],
+    then: impl Fn(&Path),
+    workspace: &str,
+    expected: &[&str],
+) -> ContextFiles {
+    let root = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = root.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    then(root.path());
+    let found = context_files(&root.path().join(workspace), &[]);
+    let sources: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
+    assert_eq!(sources, expected);
+    found
+}
+
+#[test]
+fn files_from_the_repository_root_down_to_the_workspace_are_taken() {
+    let files = [
+        ("AGENTS.md", "above"),
+        ("repo/.git/HEAD", ""),
+        ("repo/AGENTS.md", "outer"),
+        ("repo/a/b/CLAUDE.md", "inner"),
+    ];
+    check(&files, "repo/a/b", &["AGENTS.md", "a/b/CLAUDE.md"]);
+    let files = [("AGENTS.md", "above"), ("w/AGENTS.md", "mine")];
+    let found = check(&files, "w", &["AGENTS.md"]);
+    assert!(found.parts[0].text.contains("mine"));
+}
+
+#[test]
+fn the_same_text_under_both_names_is_taken_once() {
+    let files = [("AGENTS.md", "same"), ("CLAUDE.md", "same\n")];
+    check(&files, "", &["AGENTS.md"]);
+}
+
+#[test]
+fn a_long_file_is_cut_between_characters_with_a_notice() {
+    let found = check(
+        &[("AGENTS.md", &"x".repeat(MAX_FILE_BYTES + 5))],
+        "",
+        &["AGENTS.md"],
+    );
+    assert!(found.parts[0].text.contains("[cut here]"));
+    assert_eq!(found.notices.len(), 1);
+    for shift in 0..4 {
+        let text = "x".repeat(shift) + &"\u{1f30a}".repeat(MAX_FILE_BYTES);
+        let found = check(&[("AGENTS.md", &text)], "", &["AGENTS.md"]);
+        assert_eq!(found.notices.len(), 1, "{:?}", found.notices);
+        assert!(!found.parts[0].text.contains('\u{fffd}'));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_counts_where_it_leads_to_a_markdown_file_of_the_project_only() {
+    use std::os::unix::fs::symlink;
+    let out = |root: &Path| symlink("../secret", root.join("w/AGENTS.md")).unwrap();
+    let found = check_after(&[("secret", "key"), ("w/a", "")], out, "w", &[]);
+    assert!(found.notices[0].contains("outside the project"));
+    let within = |root: &Path| {
+        symlink(".env", root.join("AGENTS.md")).unwrap();
+        symlink("docs/agents.md", root.join("CLAUDE.md")).unwrap();
+    };
+    let files = [(".env", "KEY=1"), ("docs/agents.md", "guide")];
+    let found = check_after(&files, within, "", &["CLAUDE.md"]);
+    assert!(found.notices[0].contains("only links to Markdown files"));
+}
+
+#[test]
+fn bytes_that_are_no_text_are_replaced_and_a_binary_file_is_left_out() {
+    let binary = |root: &Path| {
+        fs::write(root.join("AGENTS.md"), b"caf\xe9 rules").unwrap();
+        fs::write(root.join("CLAUDE.md"), b"\xff\xfeh\0i\0").unwrap();
+    };
+    let found = check_after(&[], binary, "", &["AGENTS.md"]);
+    assert!(found.parts[0].text.contains("caf\u{fffd} rules"));
+    assert!(found.notices[0].contains("not all UTF-8"));
+    assert!(found.notices[1].contains("not text"));
+    let long = |root: &Path| fs::write(root.join("AGENTS.md"), [0xff; MAX_FILE_BYTES]).unwrap();
+    let found = check_after(&[], long, "", &["AGENTS.md"]);
+    assert!(found.parts[0].text.len() < MAX_FILE_BYTES + 100);
+}
+
+#[test]
+fn the_nearest_files_count_when_all_together_are_too_long() {
+    let [outer, middle, inner] = ["o", "m", "i"].map(|it| it.repeat(MAX_FILE_BYTES - 100));
+    let files = [
+        (".git/HEAD", ""),
+        ("AGENTS.md", &*outer),
+        ("a/AGENTS.md", &middle),
+        ("a/b/AGENTS.md", &inner),
+    ];
+    let found = check(&files, "a/b", &["a/AGENTS.md", "a/b/AGENTS.md"]);
+    assert!(found.notices[0].starts_with("AGENTS.md is left out"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_repository_of_somebody_else_around_the_workspace_does_not_count() {
+    // Only root may give files away; for everybody else there is nothing to see here.
+    let nobody = tempfile::NamedTempFile::new().unwrap();
+    let theirs = Some(4321);
+    if std::os::unix::fs::chown(nobody.path(), theirs, theirs).is_err() {
+        return;
+    }
+    let give = |root: &Path| {
+        std::os::unix::fs::chown(root.join(".git"), theirs, theirs).unwrap();
+    };
+    let files = [
+        (".git/HEAD", ""),
+        ("AGENTS.md", "theirs"),
+        ("w/AGENTS.md", "mine"),
+    ];
+    check_after(&files, give, "w", &["AGENTS.md"]);
+}
+
+#[test]
+fn the_places_of_other_programs_are_read_in_their_order() {
+    let files = [
+        ("AGENTS.md", "shared"),
+        ("CLAUDE.md", "claude"),
+        ("CLAUDE.local.md", "mine"),
+        (".claude/CLAUDE.md", "inner"),
+    ];
+    let expected = [
+        ".claude/CLAUDE.md",
+        "AGENTS.md",
+        "CLAUDE.md",
+        "CLAUDE.local.md",
+    ];
+    let mut found = check(&files, "", &expected);
+    crate::prompt::sort(&mut found.parts);
+    let sorted: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
+    assert_eq!(sorted, expected, "the keys keep the order");
+
+    let files = [("AGENTS.md", "shared"), ("AGENTS.override.md", "mine")];
+    let found = check(&files, "", &["AGENTS.override.md"]);
+    assert!(found.notices[0].contains("AGENTS.md is left out: AGENTS.override.md"));
+    let files = [("AGENTS.md", "shared"), ("AGENTS.override.md", "")];
+    check(&files, "", &["AGENTS.md"]);
+    check(&[("agents.md", "small")], "", &["agents.md"]);
+}
+
+#[test]
+fn the_files_of_the_user_come_first_and_may_be_links() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    for (name, text) in [
+        ("config/AGENTS.md", "own @more.md"),
+        ("config/more.md", "imported"),
+        (
+            "dotfiles/claude.md",
+            "linked @../config/more.md @../secret.md",
+        ),
+        ("secret.md", "key"),
+        ("work/AGENTS.md", "project"),
+    ] {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let link = root.join("CLAUDE.md");
+    std::os::unix::fs::symlink("dotfiles/claude.md", &link).unwrap();
+    let own = [
+        root.join("config/AGENTS.md"),
+        link,
+        root.join("none/AGENTS.md"),
+    ];
+    let mut found = context_files(&root.join("work"), &own);
+    crate::prompt::sort(&mut found.parts);
+    let texts: Vec<&str> = found
+        .parts
+        .iter()
+        .filter_map(|part| part.text.lines().nth(1))
+        .collect();
+    assert_eq!(texts.len(), 4, "{texts:?}");
+    assert!(
+        texts[0].starts_with("own") && texts[1] == "imported" && texts[2].starts_with("linked")
+    );
+    assert_eq!(texts[3], "project");
+    assert_eq!(found.notices.len(), 2, "{:?}", found.notices);
+}
+
+#[test]
+fn imports_are_read_along_within_bounds_and_what_is_left_out_is_told() {
+    let chain: Vec<(String, String)> = (1..9)
+        .map(|n| (format!("docs/{n}.md"), format!("number {n} @{}.md", n + 1)))
+        .collect();
+    let mut files: Vec<(&str, &str)> = vec![
+        (".git/HEAD", ""),
+        (
+            "CLAUDE.md",
+            "@docs/1.md @docs/1.md @AGENTS.md @.env @package.json @gone.md @someone @../up.md @~/x.md @/etc/y.md @docs",
+        ),
+        ("AGENTS.md", "circle @CLAUDE.md"),
+        (".env", "KEY=1"),
+        ("package.json", "{}"),
+    ];
+    files.extend(chain.iter().map(|(name, text)| (&**name, &**text)));
+    let found = check(
+        &files,
+        "",
+        &[
+            "AGENTS.md",
+            "CLAUDE.md",
+            "docs/1.md",
+            "docs/2.md",
+            "docs/3.md",
+            "docs/4.md",
+        ],
+    );
+    let notices = found.notices.join("\n");
+    for (name, why) in [
+        ("docs/5.md", "at most 5 files deep"),
+        (".env", "not a Markdown file"),
+        ("package.json", "not a Markdown file"),
+        ("gone.md", "does not exist"),
+        ("../up.md", "outside the project"),
+        ("~/x.md", "outside the project"),
+        ("/etc/y.md", "outside the project"),
+        ("docs", "not a Markdown file"),
+    ] {
+        let is_told = |line: &str| line.contains(name) && line.contains(why);
+        assert!(notices.lines().any(is_told), "{name}: {notices}");
+    }
+    assert!(!notices.contains("someone"), "{notices}");
+    assert!(!found.parts.iter().any(|part| part.text.contains("KEY")));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_import_does_not_follow_links_out_of_the_repository() {
+    let out = |root: &Path| {
+        std::os::unix::fs::symlink("../../secret.md", root.join("repo/docs/link.md")).unwrap();
+    };
+    let files = [
+        ("secret.md", "key"),
+        ("repo/.git/HEAD", ""),
+        ("repo/docs/x.md", ""),
+        ("repo/CLAUDE.md", "@docs/link.md"),
+    ];
+    let found = check_after(&files, out, "repo", &["CLAUDE.md"]);
+    assert!(
+        found.notices[0].contains("outside the project"),
+        "{:?}",
+        found.notices
+    );
+}
+
+#[test]
+fn the_files_of_a_subfolder_come_with_a_file_in_it() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    for (name, text) in [
+        (".git/HEAD", ""),
+        (".gitignore", "built/\n"),
+        ("AGENTS.md", "root"),
+        ("pkg/AGENTS.md", "pkg @rules.md"),
+        ("pkg/rules.md", "rules"),
+        ("pkg/deep/CLAUDE.md", "deep"),
+        ("pkg/deep/a.py", ""),
+        ("other/AGENTS.md", "other"),
+        ("built/AGENTS.md", "built"),
+        ("module/.git", "gitdir: ../.git/modules/module"),
+        ("module/AGENTS.md", "module"),
+        ("node_modules/x/AGENTS.md", "dependency"),
+    ] {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let check = |file: &str, given: &[&str], expected: &[&str]| {
+        let found = below(root, file, |name| given.contains(&name));
+        let sources: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
+        assert_eq!(sources, expected, "{file}");
+        found.notices
+    };
+    let all = ["pkg/AGENTS.md", "pkg/rules.md", "pkg/deep/CLAUDE.md"];
+    assert!(check("pkg/deep/a.py", &[], &all).is_empty());
+    check("pkg/deep/a.py", &["pkg/AGENTS.md"], &all[1..]);
+    check("pkg/new.py", &[], &all[..2]);
+    check("pkg/AGENTS.md", &[], &["pkg/rules.md"]);
+    check("a.py", &[], &[]);
+    for (file, why) in [
+        ("built/a.js", "git ignores"),
+        ("module/a.c", "repository of its own"),
+        ("node_modules/x/a.js", "dependency"),
+    ] {
+        let notices = check(file, &[], &[]);
+        let is_told = notices.iter().any(|notice| notice.contains(why));
+        assert!(
+            is_told || file.starts_with("node_modules"),
+            "{file} {notices:?}"
+        );
+    }
+}

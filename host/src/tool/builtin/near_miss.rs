@@ -1,0 +1,345 @@
+//! The place of a file that is nearest to a text which is not in it, and what differs there.
+//!
+//! Models write plain quotes for typographic ones, composed letters for decomposed ones, spaces for tabs and for no-break
+//! spaces. Telling them where and what spares reading the file again to find a difference that cannot be seen. Start from
+//! [`near_miss`].
+
+use std::ops::Range;
+
+use icu_normalizer::properties::{CanonicalDecompositionBorrowed, Decomposed};
+use memchr::memmem;
+
+use crate::text::clean;
+
+/// Most characters of a line that a message shows.
+const SHOWN_BYTES: usize = 200;
+
+/// Lines longer than this are not compared by likeness.
+const MAX_LIKE_BYTES: usize = 400;
+
+/// Most lines that are compared by likeness.
+const MAX_LIKE_LINES: usize = 20_000;
+
+/// Least likeness, from 0 to 1, of a line that is worth naming.
+const LEAST_LIKENESS: f64 = 0.6;
+
+/// Describes the place of `text` that is most like `old`, with the first difference. `None`: nothing is like it.
+pub(super) fn near_miss(text: &str, old: &str) -> Option<String> {
+    for folds_case in [false, true] {
+        if let Some(place) = find_folded(text, old, folds_case) {
+            return Some(first_difference(text, place, old));
+        }
+    }
+    nearest_line(text, old)
+}
+
+/// A text without the differences that cannot be seen, and the offset of the original character for each of its bytes.
+struct Folded {
+    text: String,
+    offsets: Vec<usize>,
+}
+
+impl Folded {
+    fn new(text: &str, folds_case: bool) -> Self {
+        let decomposition = CanonicalDecompositionBorrowed::new();
+        let mut folded = Self {
+            text: String::with_capacity(text.len()),
+            offsets: Vec::with_capacity(text.len()),
+        };
+        for (offset, c) in text.char_indices() {
+            if c.is_ascii() && !c.is_ascii_whitespace() && !folds_case {
+                folded.push(c, offset);
+            } else {
+                folded.add(c, offset, &decomposition, folds_case);
+            }
+        }
+        folded
+    }
+
+    fn add(
+        &mut self,
+        c: char,
+        offset: usize,
+        decomposition: &CanonicalDecompositionBorrowed<'static>,
+        folds_case: bool,
+    ) {
+        match c {
+            _ if c.is_whitespace() => {}
+            '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => {}
+            '\u{2018}'..='\u{201b}' | '\u{2032}' | '\u{b4}' | '`' => self.push('\'', offset),
+            '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{ab}' | '\u{bb}' => self.push('"', offset),
+            '\u{2010}'..='\u{2015}' | '\u{2212}' => self.push('-', offset),
+            '\u{2026}' => (0..3).for_each(|_| self.push('.', offset)),
+            _ => match decomposition.decompose(c) {
+                Decomposed::Default if folds_case => {
+                    c.to_lowercase().for_each(|c| self.push(c, offset));
+                }
+                Decomposed::Default => self.push(c, offset),
+                Decomposed::Singleton(c) => self.add(c, offset, decomposition, folds_case),
+                Decomposed::Expansion(first, second) => {
+                    self.add(first, offset, decomposition, folds_case);
+                    self.add(second, offset, decomposition, folds_case);
+                }
+            },
+        }
+    }
+
+    fn push(&mut self, c: char, offset: usize) {
+        self.text.push(c);
+        self.offsets.resize(self.text.len(), offset);
+    }
+}
+
+/// Finds the place that is the same but for differences that cannot be seen.
+fn find_folded(text: &str, old: &str, folds_case: bool) -> Option<Range<usize>> {
+    let wanted = Folded::new(old, folds_case);
+    if wanted.text.is_empty() {
+        return None;
+    }
+    let folded = Folded::new(text, folds_case);
+    let at = memmem::find(folded.text.as_bytes(), wanted.text.as_bytes())?;
+    let start = *folded.offsets.get(at)?;
+    let last = *folded.offsets.get(at + wanted.text.len() - 1)?;
+    let mut end = last + text[last..].chars().next().map_or(0, char::len_utf8);
+    // The rest of a letter that is a base and its marks.
+    while let Some(c) = text[end..].chars().next().filter(|c| is_mark(*c)) {
+        end += c.len_utf8();
+    }
+    Some(start..end)
+}
+
+/// Whether a character is one of the usual combining marks.
+fn is_mark(c: char) -> bool {
+    ('\u{300}'..='\u{36f}').contains(&c)
+}
+
+/// Describes the first difference between a place of the text and the text that was looked for.
+fn first_difference(text: &str, place: Range<usize>, old: &str) -> String {
+    let inner = old.trim();
+    let found = &text[place.clone()];
+    let mut same = 0;
+    for (ours, theirs) in found.chars().zip(inner.chars()) {
+        if ours != theirs {
+            break;
+        }
+        same += ours.len_utf8();
+    }
+    if same == found.len() && same == inner.len() {
+        let line = line_of(text, place.start);
+        return format!(
+            "Line {line} is like it, but for the white space at its beginning or end: old_text begins with {} and ends with {}; \
+             the file has {} and {} there. Copy the text exactly",
+            quoted(leading(old)),
+            quoted(trailing(old)),
+            quoted(trailing_on_line(&text[..place.start])),
+            quoted(leading(&text[place.end..])),
+        );
+    }
+    let at = place.start + same;
+    let (ours, theirs) = (&text[at..place.end], &inner[same..]);
+    // The difference may be within a run of white space, of which more was equal.
+    let back = trailing(&text[place.start..at]).len();
+    let is_space = |text: &str| text.chars().next().is_none_or(char::is_whitespace);
+    let what = if is_space(ours) || is_space(theirs) {
+        let run = |text: &str| {
+            let run = leading(text);
+            match run.is_empty() {
+                true => "no white space".to_owned(),
+                false => quoted(run),
+            }
+        };
+        let (ours, theirs) = (&text[at - back..place.end], &inner[same - back..]);
+        format!(
+            "the white space: the file has {}, old_text has {}",
+            run(ours),
+            run(theirs)
+        )
+    } else {
+        format!(
+            "a character: the file has {}, old_text has {}",
+            named(&text[at..place.end]),
+            named(theirs)
+        )
+    };
+    let line = line_of(text, at);
+    format!(
+        "Line {line} is like it and differs in {what}. The line is `{}`. Copy the text exactly",
+        shown_line(text, at)
+    )
+}
+
+/// Finds the line that is most like the longest line of the text that was looked for.
+fn nearest_line(text: &str, old: &str) -> Option<String> {
+    let wanted: Vec<&str> = old.lines().collect();
+    let is_like = |line: &&&str| line.len() <= MAX_LIKE_BYTES && !line.trim().is_empty();
+    let longest = wanted
+        .iter()
+        .filter(is_like)
+        .max_by_key(|line| line.trim().len())?;
+    let at_wanted = wanted.iter().position(|line| line == longest)?;
+    let lines: Vec<&str> = text.lines().take(MAX_LIKE_LINES).collect();
+    let likeness = |line: &str| strsim::sorensen_dice(line.trim(), longest.trim());
+    let near = lines.iter().enumerate();
+    let near = near.filter(|(_, line)| line.len() <= MAX_LIKE_BYTES);
+    let near = near.map(|(number, line)| (number, likeness(line)));
+    let (at, likeness) = near.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    if likeness < LEAST_LIKENESS {
+        return None;
+    }
+    // The line itself may be the same, and another one beside it differ.
+    let first = at.checked_sub(at_wanted);
+    let pairs = wanted.iter().enumerate().map(|(number, wanted)| {
+        let number = first.map(|first| first + number);
+        (number, number.and_then(|number| lines.get(number)), wanted)
+    });
+    let mut others = pairs.filter(|(_, line, wanted)| line.is_none_or(|line| line != *wanted));
+    Some(match others.next() {
+        Some((Some(number), Some(line), wanted)) => format!(
+            "The nearest place is around line {}. Line {} differs: the file has `{}`, old_text has `{}`. Read these lines again",
+            at + 1,
+            number + 1,
+            clean(line, SHOWN_BYTES),
+            clean(wanted, SHOWN_BYTES)
+        ),
+        _ => format!(
+            "The nearest line is line {}: `{}`; the lines around it differ. Read these lines again",
+            at + 1,
+            clean(lines[at], SHOWN_BYTES)
+        ),
+    })
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
+}
+
+fn shown_line(text: &str, at: usize) -> String {
+    let start = text[..at].rfind('\n').map_or(0, |line| line + 1);
+    let line = text[start..].lines().next().unwrap_or_default();
+    // In a long line, the part around the difference.
+    let from = match line.len() > SHOWN_BYTES {
+        true => {
+            line.floor_char_boundary((at - start).saturating_sub(SHOWN_BYTES / 2).min(line.len()))
+        }
+        false => 0,
+    };
+    clean(&line[from..], SHOWN_BYTES)
+}
+
+fn leading(text: &str) -> &str {
+    &text[..text.len() - text.trim_start().len()]
+}
+
+fn trailing(text: &str) -> &str {
+    &text[text.trim_end().len()..]
+}
+
+fn trailing_on_line(text: &str) -> &str {
+    let start = text.rfind('\n').map_or(0, |line| line + 1);
+    trailing(&text[start..])
+}
+
+/// White space in escapes, so that it can be seen.
+fn quoted(text: &str) -> String {
+    let text = &text[..text.floor_char_boundary(40)];
+    format!("{text:?}")
+}
+
+/// The first character of a text with its code and name.
+fn named(text: &str) -> String {
+    let Some(c) = text.chars().next() else {
+        return "no more text".to_owned();
+    };
+    let name = match c {
+        '\'' => " (apostrophe)",
+        '"' => " (quotation mark)",
+        '\u{2018}' => " (left single quotation mark)",
+        '\u{2019}' => " (right single quotation mark)",
+        '\u{201c}' => " (left double quotation mark)",
+        '\u{201d}' => " (right double quotation mark)",
+        '\u{2010}'..='\u{2015}' => " (dash)",
+        '\u{2212}' => " (minus sign)",
+        '\u{2026}' => " (ellipsis)",
+        '\u{ad}' => " (soft hyphen)",
+        '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => " (no width)",
+        _ if is_mark(c) => " (combining mark: letters are decomposed, NFD)",
+        _ if text.chars().nth(1).is_some_and(is_mark) => {
+            " (followed by a combining mark: letters are decomposed, NFD)"
+        }
+        _ => "",
+    };
+    format!("U+{:04X} {c}{name}", u32::from(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks that the message on a text has all these words.
+    fn check(text: &str, old: &str, words: &[&str]) {
+        let told = near_miss(text, old).unwrap_or_default();
+        for word in words {
+            assert!(told.contains(word), "{told:?} has no {word:?}");
+        }
+    }
+
+    #[test]
+    fn a_difference_that_cannot_be_seen_is_named_with_its_line() {
+        check(
+            "a\nsay \u{2019}hi\u{2019}\n",
+            "say 'hi'",
+            &["Line 2", "U+2019", "U+0027", "say \u{2019}hi"],
+        );
+        check("\u{201c}x\u{201d}", "\"x\"", &["U+201C", "U+0022"]);
+        check(
+            "cafe\u{301} au lait",
+            "caf\u{e9} au lait",
+            &["Line 1", "NFD"],
+        );
+        check(
+            "caf\u{e9} au lait",
+            "cafe\u{301} au lait",
+            &["U+00E9", "NFD"],
+        );
+        check(
+            "a\u{a0}= 1",
+            "a = 1",
+            &["white space", r#""\u{a0}""#, r#"" ""#],
+        );
+        check(
+            "if x:\n\treturn 1\n",
+            "if x:\n    return 1",
+            &["Line 2", r#""\n\t""#, r#""\n    ""#],
+        );
+        check("a  = 1", "a = 1", &[r#""  ""#]);
+        check("foo(a, b)", "foo(a,b)", &["no white space"]);
+        check("a \u{2013} b", "a - b", &["U+2013", "dash"]);
+        check("na\u{200b}me = 1", "name = 1", &["U+200B", "no width"]);
+        check("wait\u{2026}", "wait...", &["ellipsis"]);
+        check(
+            "last line",
+            "last line\n",
+            &["at its beginning or end", r#"ends with "\n""#],
+        );
+        check("let Name = 1;", "let name = 1;", &["U+004E N", "U+006E n"]);
+    }
+
+    #[test]
+    fn the_nearest_line_is_told_when_more_differs() {
+        let text = "fn one() {\n    let total = count + 1;\n    total\n}\n";
+        check(
+            text,
+            "let total = count + 2;",
+            &["line 2", "count + 1", "count + 2"],
+        );
+        check(
+            text,
+            "    let total = count + 1;\n    sum\n",
+            &["line 2", "Line 3", "`    total`", "`    sum`"],
+        );
+        assert_eq!(near_miss(text, "quite another thing"), None);
+        assert_eq!(near_miss("", "a"), None);
+        assert_eq!(near_miss("a", " \n"), None);
+        assert_eq!(near_miss("a", ""), None);
+    }
+}

@@ -1,0 +1,38 @@
+//! Refusals of writes to files that the model does not know, in words that say what to do.
+
+use super::super::known::Unknown;
+use super::super::subject::WorkspacePath;
+use super::super::workspace::Workspace;
+
+/// Largest file that is compared by its content; a larger one is compared by its attributes. Also the largest that is edited.
+pub(super) const CAP_BYTES: u64 = 8 << 20;
+
+/// Returns the name under which a file is known: its path without links, so that each file has one.
+pub(super) fn key(workspace: &Workspace, path: &str) -> String {
+    match workspace.place(path) {
+        WorkspacePath::Known(place) => place,
+        WorkspacePath::Unknown => path.to_owned(),
+    }
+}
+
+/// Says why a file is not written, and what to do.
+pub(super) fn refusal(path: &str, why: Unknown) -> String {
+    match why {
+        Unknown::Unread => format!(
+            "`{path}` is not written: it exists, and you have not read it since this session was opened. Read it with read_file \
+             first, or change a part of it with edit_file"
+        ),
+        Unknown::Changed => format!(
+            "`{path}` is not written: it changed since you last read or wrote it, by a person, a command or another agent. Read it \
+             again with read_file, and make the change in what is there now"
+        ),
+        Unknown::Partly => format!(
+            "`{path}` is not written: the conversation does not have all of its text (only a part was read, or a result was cut, \
+             masked or compacted). Read the whole file with read_file first, or change a part of it with edit_file"
+        ),
+        Unknown::SameStep => format!(
+            "`{path}` is not written: it was read in the same step, so this content was made without knowing it. You have the \
+             text now; call again with what should be in the file"
+        ),
+    }
+}

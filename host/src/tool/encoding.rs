@@ -1,0 +1,319 @@
+//! Encodings of text files: how bytes become text for the model, and how text becomes the same bytes again.
+//!
+//! Every conversion is lossless: decoding a file and encoding the text again gives the same bytes, so an edit keeps each byte
+//! outside the replaced text. It must not know which tool reads or writes. Start from [`decode`].
+
+use encoding_rs::WINDOWS_1252;
+
+/// First private-use character that stands for a byte which is no UTF-8, plus the byte. Plane 15 is not assigned, and text that
+/// contains one of these characters is not decoded as [`Encoding::Damaged`].
+const BYTE_BASE: u32 = 0xf_0000;
+
+const BOM: char = '\u{feff}';
+
+/// Encoding of a text file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    Utf8 {
+        has_bom: bool,
+    },
+    /// UTF-16 with a byte order mark; without one it cannot be told from binary data.
+    Utf16 {
+        is_big_endian: bool,
+    },
+    /// An 8-bit encoding, read as Latin-1.
+    Latin1,
+    /// An 8-bit encoding with bytes that Latin-1 does not use for text, read as Windows-1252.
+    Windows1252,
+    /// UTF-8 with some bytes that are none.
+    Damaged,
+}
+
+/// Text of a file, without its byte order mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Decoded {
+    /// In [`Encoding::Damaged`], private-use characters stand for the bytes that are no UTF-8; see [`shown`].
+    pub(super) text: String,
+    pub(super) encoding: Encoding,
+}
+
+/// Decodes a whole file; `None` for binary data.
+pub(super) fn decode(bytes: Vec<u8>) -> Option<Decoded> {
+    if let Some((rest, is_big_endian)) = without_utf16_bom(&bytes) {
+        return decode_utf16(rest, is_big_endian);
+    }
+    if bytes.contains(&0) {
+        return None;
+    }
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) => {
+            let has_bom = text.starts_with(BOM);
+            let text = match has_bom {
+                true => text[BOM.len_utf8()..].to_owned(),
+                false => text,
+            };
+            let encoding = Encoding::Utf8 { has_bom };
+            return Some(Decoded { text, encoding });
+        }
+        Err(error) => error.into_bytes(),
+    };
+    if is_mostly_utf8(&bytes) {
+        return decode_damaged(&bytes);
+    }
+    let is_control = |byte: &u8| (0x80..0xa0).contains(byte);
+    let encoding = match bytes.iter().any(is_control) {
+        true => Encoding::Windows1252,
+        false => Encoding::Latin1,
+    };
+    // Windows-1252 as WHATWG defines it maps each byte to a character of its own, and is Latin-1 from 0xa0 on.
+    let (text, _) = WINDOWS_1252.decode_without_bom_handling(&bytes);
+    let text = text.into_owned();
+    Some(Decoded { text, encoding })
+}
+
+/// Returns what follows a UTF-16 byte order mark, and whether it is big-endian. UTF-32 begins with the same two bytes.
+pub(super) fn without_utf16_bom(bytes: &[u8]) -> Option<(&[u8], bool)> {
+    if bytes.starts_with(&[0xff, 0xfe, 0, 0]) {
+        return None;
+    }
+    let little = bytes.strip_prefix(&[0xff, 0xfe]).map(|rest| (rest, false));
+    little.or_else(|| bytes.strip_prefix(&[0xfe, 0xff]).map(|rest| (rest, true)))
+}
+
+fn decode_utf16(bytes: &[u8], is_big_endian: bool) -> Option<Decoded> {
+    let (units, rest) = bytes.as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    let unit = |pair: &[u8; 2]| match is_big_endian {
+        true => u16::from_be_bytes(*pair),
+        false => u16::from_le_bytes(*pair),
+    };
+    let text: Result<String, _> = char::decode_utf16(units.iter().map(unit)).collect();
+    let text = text.ok().filter(|text| !text.contains('\0'))?;
+    let encoding = Encoding::Utf16 { is_big_endian };
+    Some(Decoded { text, encoding })
+}
+
+/// Whether more characters are valid multi-byte UTF-8 than bytes are not: then reading each byte as a letter would spoil more
+/// text than it shows.
+fn is_mostly_utf8(bytes: &[u8]) -> bool {
+    let (mut n_valid, mut n_invalid) = (0_usize, 0_usize);
+    for chunk in bytes.utf8_chunks() {
+        n_valid += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        n_invalid += chunk.invalid().len();
+    }
+    n_valid > n_invalid
+}
+
+fn decode_damaged(bytes: &[u8]) -> Option<Decoded> {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        if chunk.valid().chars().any(|c| byte_of(c).is_some()) {
+            return None;
+        }
+        text.push_str(chunk.valid());
+        let stand_ins = chunk.invalid().iter();
+        text.extend(stand_ins.filter_map(|byte| char::from_u32(BYTE_BASE + u32::from(*byte))));
+    }
+    let encoding = Encoding::Damaged;
+    Some(Decoded { text, encoding })
+}
+
+/// The byte that a character stands for in a damaged text.
+fn byte_of(c: char) -> Option<u8> {
+    let offset = u32::from(c).checked_sub(BYTE_BASE)?;
+    u8::try_from(offset).ok().filter(|byte| *byte >= 0x80)
+}
+
+/// A decoded text as the model reads it: U+FFFD for each byte that is no UTF-8.
+pub(super) fn shown(text: &str) -> String {
+    let shown = |c| byte_of(c).map_or(c, |_| '\u{fffd}');
+    text.chars().map(shown).collect()
+}
+
+impl Encoding {
+    pub(super) fn is_plain(self) -> bool {
+        self == Self::Utf8 { has_bom: false }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Utf8 { has_bom: false } => "UTF-8",
+            Self::Utf8 { has_bom: true } => "UTF-8 with a byte order mark",
+            Self::Utf16 {
+                is_big_endian: true,
+            } => "UTF-16 (big-endian)",
+            Self::Utf16 {
+                is_big_endian: false,
+            } => "UTF-16 (little-endian)",
+            Self::Latin1 => "Latin-1 (ISO 8859-1)",
+            Self::Windows1252 => "Windows-1252",
+            Self::Damaged => "UTF-8 with bytes that are no UTF-8",
+        }
+    }
+
+    /// What the model must know to work with a file in this encoding; `None` for plain UTF-8.
+    pub(super) fn note(self) -> Option<String> {
+        let name = self.name();
+        match self {
+            Self::Utf8 { has_bom: false } => None,
+            Self::Utf8 { has_bom: true } => Some(format!("the file is {name}, which is kept")),
+            Self::Utf16 { .. } => Some(format!("the file is {name}, not UTF-8; edits keep it")),
+            Self::Latin1 | Self::Windows1252 => Some(format!(
+                "the file is not UTF-8 and is read as {name}; edits keep its other bytes. If the text looks wrong, it is in \
+                 another 8-bit encoding: convert it, for example with `iconv`"
+            )),
+            Self::Damaged => Some(
+                "some bytes of the file are not UTF-8 and are shown as U+FFFD; edit_file keeps them, write_file cannot".to_owned(),
+            ),
+        }
+    }
+
+    /// Returns a text of the model without the byte order mark that this encoding adds.
+    pub(super) fn without_bom(self, text: &str) -> &str {
+        match self {
+            Self::Utf8 { has_bom: true } | Self::Utf16 { .. } => {
+                text.strip_prefix(BOM).unwrap_or(text)
+            }
+            _ => text,
+        }
+    }
+
+    /// Encodes a decoded text.
+    ///
+    /// # Errors
+    /// A character that the encoding does not have, in words for the model.
+    pub(super) fn encode(self, text: &str) -> Result<Vec<u8>, String> {
+        match self {
+            Self::Utf8 { has_bom: false } => Ok(text.as_bytes().to_vec()),
+            Self::Utf8 { has_bom: true } => {
+                Ok([BOM.to_string().as_bytes(), text.as_bytes()].concat())
+            }
+            Self::Utf16 { is_big_endian } => {
+                let units = std::iter::once(0xfeff).chain(text.encode_utf16());
+                let bytes = |unit: u16| match is_big_endian {
+                    true => unit.to_be_bytes(),
+                    false => unit.to_le_bytes(),
+                };
+                Ok(units.flat_map(bytes).collect())
+            }
+            Self::Latin1 => {
+                let byte = |c: char| u8::try_from(c).map_err(|_| self.lacks(c));
+                text.chars().map(byte).collect()
+            }
+            Self::Windows1252 => {
+                let (bytes, _, has_unmapped) = WINDOWS_1252.encode(text);
+                let unmapped = |c: &char| WINDOWS_1252.encode(c.encode_utf8(&mut [0; 4])).2;
+                match text.chars().find(unmapped).filter(|_| has_unmapped) {
+                    Some(c) => Err(self.lacks(c)),
+                    None => Ok(bytes.into_owned()),
+                }
+            }
+            Self::Damaged => Ok(text.chars().fold(Vec::new(), |mut bytes, c| {
+                match byte_of(c) {
+                    Some(byte) => bytes.push(byte),
+                    None => bytes.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                }
+                bytes
+            })),
+        }
+    }
+
+    fn lacks(self, c: char) -> String {
+        let code = u32::from(c);
+        format!(
+            "the file is {}, which has no U+{code:04X} ({c}). Use characters that it has, or convert the file to UTF-8 first, \
+             for example with `iconv`",
+            self.name()
+        )
+    }
+
+    /// Why a text of the model cannot go into a file of this encoding, besides characters that it does not have.
+    pub(super) fn refuses(self, new: &str) -> Option<String> {
+        if self == Self::Damaged && new.chars().any(|c| byte_of(c).is_some()) {
+            return Some("it has private-use characters from U+F0080 to U+F00FF".to_owned());
+        }
+        (!matches!(self, Self::Utf8 { .. } | Self::Utf16 { .. }) && new.contains('\u{fffd}')).then(|| {
+            "it has U+FFFD, which stands for bytes of the file that are not UTF-8 and would be destroyed. Replace a text without \
+             them"
+                .to_owned()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(bytes: &[u8], text: &str, encoding: Encoding) {
+        let decoded = decode(bytes.to_vec()).unwrap();
+        assert_eq!(
+            (&*shown(&decoded.text), decoded.encoding),
+            (text, encoding),
+            "{bytes:?}"
+        );
+        assert_eq!(encoding.encode(&decoded.text).unwrap(), bytes);
+    }
+
+    #[test]
+    fn each_encoding_is_told_by_its_bytes() {
+        check(b"a\n", "a\n", Encoding::Utf8 { has_bom: false });
+        check(b"\xef\xbb\xbfa\n", "a\n", Encoding::Utf8 { has_bom: true });
+        let little = Encoding::Utf16 {
+            is_big_endian: false,
+        };
+        check(b"\xff\xfea\0\xfc\0", "a\u{fc}", little);
+        let big = Encoding::Utf16 {
+            is_big_endian: true,
+        };
+        check(b"\xfe\xff\xd8\x3d\xde\x00", "\u{1f600}", big);
+        check(b"caf\xe9\n", "caf\u{e9}\n", Encoding::Latin1);
+        check(
+            b"\x80 1 caf\xe9",
+            "\u{20ac} 1 caf\u{e9}",
+            Encoding::Windows1252,
+        );
+        let damaged = ["\u{fc}\u{fc}\n".as_bytes(), b"\xe9"].concat();
+        check(&damaged, "\u{fc}\u{fc}\n\u{fffd}", Encoding::Damaged);
+        for binary in [
+            &b"a\0b"[..],
+            b"\xff\xfe\0\0a\0\0\0",
+            b"\xff\xfea",
+            b"\xff\xfe\x00\xd8",
+        ] {
+            assert_eq!(decode(binary.to_vec()), None, "{binary:?}");
+        }
+    }
+
+    #[test]
+    fn a_character_that_the_encoding_lacks_is_named() {
+        let why = Encoding::Latin1.encode("1 \u{20ac}").unwrap_err();
+        assert!(why.contains("Latin-1") && why.contains("U+20AC"), "{why}");
+        let why = Encoding::Windows1252.encode("\u{4e2d}").unwrap_err();
+        assert!(why.contains("U+4E2D"), "{why}");
+        assert!(Encoding::Latin1.refuses("\u{fffd}").is_some());
+        assert!(
+            Encoding::Utf8 { has_bom: false }
+                .refuses("\u{fffd}")
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn decoding_loses_no_byte() {
+        let letters = [
+            0, b'a', b'\n', 0x80, 0xa9, 0xbb, 0xbf, 0xc3, 0xe9, 0xef, 0xfe, 0xff,
+        ];
+        for mut number in 0..letters.len().pow(4) {
+            let mut bytes = Vec::new();
+            for _ in 0..4 {
+                bytes.push(letters[number % letters.len()]);
+                number /= letters.len();
+            }
+            if let Some(decoded) = decode(bytes.clone()) {
+                assert_eq!(decoded.encoding.encode(&decoded.text), Ok(bytes));
+            }
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Writing a file of the workspace: atomically where that keeps the file what it is, and in place where it does not.
+//!
+//! A rename gives the path a new inode. That would split a file with several hard links in two, give a file of another owner
+//! to the user, and drop access lists and extended attributes. Such a file is overwritten in place instead, and its old
+//! content is put back if that fails.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
+use rustix::fs::{OFlags, RenameFlags, fchown, renameat_with};
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
+
+use super::super::known::Version;
+use super::super::subject::WorkspacePath;
+use super::{Workspace, WorkspaceError};
+use crate::beneath::{Missing, open_regular};
+use crate::git::leads_into_repository;
+
+/// State of a file that a write relies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tool) enum Expected {
+    /// Whatever is there.
+    Any,
+    /// No file is there, so that nothing is overwritten that was made meanwhile.
+    Nothing,
+    /// This version is there; a file of more than `cap` bytes is compared by its attributes.
+    Version { version: Version, cap: u64 },
+}
+
+/// Result of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tool) struct Written {
+    pub(in crate::tool) is_new: bool,
+    /// Names of the file; all of them have the new content.
+    n_links: u64,
+}
+
+impl Written {
+    /// What the model should know of the write besides its success.
+    pub(in crate::tool) fn note(self) -> Option<String> {
+        let n_links = self.n_links;
+        (n_links > 1).then(|| {
+            format!("the file has {n_links} names (hard links), and its content changed under all of them")
+        })
+    }
+}
+
+impl Workspace {
+    /// Puts `content` in place of the file and says whether the file is new. Missing folders are made. Mode, owner, hard
+    /// links and extended attributes are kept, and a link within the workspace stays a link.
+    ///
+    /// # Errors
+    /// See [`WorkspaceError`]; the file is then as it was.
+    pub fn write(&self, path: &str, content: &[u8]) -> Result<bool, WorkspaceError> {
+        let written = self.write_over(path, content, Expected::Any)?;
+        Ok(written.is_new)
+    }
+
+    /// [Writes](Self::write) a file if it is as expected, which is checked last of all before it is replaced.
+    pub(in crate::tool) fn write_over(
+        &self,
+        path: &str,
+        content: &[u8],
+        expected: Expected,
+    ) -> Result<Written, WorkspaceError> {
+        let failed = |source| WorkspaceError::from_io(path, source);
+        let check = |names: &str| {
+            if leads_into_repository(self.root(), names.split('/')) {
+                return Err(WorkspaceError::Repository(path.to_owned()));
+            }
+            Ok(())
+        };
+        if let WorkspacePath::Known(known) = self.place(path) {
+            check(&known)?;
+        }
+        let walked = self.walk(path, Missing::Made)?;
+        // Once more for where it led: a link may have been swapped in, and `..` may follow what was made.
+        check(&walked.names.join("/"))?;
+        let (folder, name) = (&walked.folder, walked.name.as_str());
+        let old = match folder.symlink_metadata(name) {
+            Ok(metadata) if !metadata.is_file() => {
+                return Err(WorkspaceError::NotAFile(path.to_owned()));
+            }
+            Ok(metadata) if metadata.permissions().readonly() => {
+                return Err(WorkspaceError::ReadOnly(path.to_owned()));
+            }
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(error)),
+        };
+        let written = Written {
+            is_new: old.is_none(),
+            n_links: old.as_ref().map_or(1, MetadataExt::nlink),
+        };
+        let write = FileWrite {
+            folder,
+            name,
+            content,
+            expected,
+        };
+        match write.run(old) {
+            Ok(true) => Ok(written),
+            Ok(false) => Err(WorkspaceError::Changed(path.to_owned())),
+            Err(source) => Err(failed(source)),
+        }
+    }
+}
+
+/// Returns the version of an open file by its attributes alone.
+pub(in crate::tool) fn stamp_of(file: &File) -> io::Result<Version> {
+    Ok(stamp(&file.metadata()?))
+}
+
+/// Returns the version of an open file: its hash, or its attributes beyond `cap` bytes.
+pub(super) fn version_of(file: File, cap: u64) -> io::Result<Version> {
+    let metadata = file.metadata()?;
+    if metadata.len() > cap {
+        return Ok(stamp(&metadata));
+    }
+    let mut content = Vec::new();
+    file.take(cap + 1).read_to_end(&mut content)?;
+    Ok(match content.len() as u64 > cap {
+        true => stamp(&metadata),
+        false => Version::of(&content),
+    })
+}
+
+fn stamp(metadata: &Metadata) -> Version {
+    let ns = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
+    Version::Stamp {
+        inode: metadata.ino(),
+        bytes: metadata.len(),
+        modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
+        changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
+    }
+}
+
+/// One write of a file in an open folder.
+struct FileWrite<'a> {
+    folder: &'a Dir,
+    name: &'a str,
+    content: &'a [u8],
+    expected: Expected,
+}
+
+impl FileWrite<'_> {
+    /// Writes, and says whether the file was as expected.
+    fn run(&self, old: Option<Metadata>) -> io::Result<bool> {
+        let temporary = format!(".rind-{}.tmp", crate::clock::new_id());
+        let written = self.prepared(&temporary, old.as_ref());
+        let written = written.and_then(|keeps_owner| {
+            if !self.is_as_expected()? {
+                return Ok(false);
+            }
+            match old {
+                None => self.put_new(&temporary),
+                Some(old) if keeps_owner && old.nlink() < 2 && !self.has_attributes() => {
+                    self.folder.rename(&temporary, self.folder, self.name)?;
+                    Ok(true)
+                }
+                Some(old) => {
+                    self.put_in_place(&old)?;
+                    self.folder.remove_file(&temporary)?;
+                    Ok(true)
+                }
+            }
+        });
+        if !matches!(written, Ok(true)) {
+            // After a success the rename took the temporary file away.
+            let _ = self.folder.remove_file(&temporary);
+        }
+        written
+    }
+
+    /// Writes the content to a temporary file beside the old one, and says whether that has the same owner.
+    fn prepared(&self, temporary: &str, old: Option<&Metadata>) -> io::Result<bool> {
+        let mut options = OpenOptions::new();
+        let mut file = self
+            .folder
+            .open_with(temporary, options.write(true).create_new(true))?;
+        let mut keeps_owner = true;
+        if let Some(old) = old {
+            keeps_owner = gives_to_owner(&file, old)?;
+            // After the owner, which clears set-id bits, and before the first byte: nobody else may read a private file.
+            file.set_permissions(old.permissions())?;
+        }
+        file.write_all(self.content)?;
+        file.sync_all()?;
+        Ok(keeps_owner)
+    }
+
+    fn is_as_expected(&self) -> io::Result<bool> {
+        match self.expected {
+            // `put_new` refuses to overwrite.
+            Expected::Any | Expected::Nothing => Ok(true),
+            Expected::Version { version, cap } => {
+                let opened = open_regular(self.folder, self.name.as_ref());
+                match opened {
+                    Ok(Some((file, _))) => Ok(version_of(file, cap)? == version),
+                    Ok(None) => Ok(false),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Gives the temporary file the name, unless there is a file of that name by now.
+    fn put_new(&self, temporary: &str) -> io::Result<bool> {
+        if self.expected == Expected::Nothing {
+            let (from, to) = (self.folder, self.folder);
+            match renameat_with(from, temporary, to, self.name, RenameFlags::NOREPLACE) {
+                Ok(()) => return Ok(true),
+                Err(Errno::EXIST) => return Ok(false),
+                // A file system that cannot do it.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        self.folder.rename(temporary, self.folder, self.name)?;
+        Ok(true)
+    }
+
+    /// Whether the file has access lists or other attributes that a new file would not have.
+    fn has_attributes(&self) -> bool {
+        if !cfg!(target_os = "linux") {
+            return false;
+        }
+        let Ok(Some((file, _))) = open_regular(self.folder, self.name.as_ref()) else {
+            return false;
+        };
+        let mut names = vec![0; 64 << 10];
+        let Ok(n_bytes) = rustix::fs::flistxattr(&file, &mut names[..]) else {
+            return false;
+        };
+        // Labels of the security modules belong to the place of a file, and every write drops capabilities.
+        let mut names = names[..n_bytes].split(|byte| *byte == 0);
+        names.any(|name| !name.is_empty() && !name.starts_with(b"security."))
+    }
+
+    /// Overwrites the file without replacing it. If that fails, the old content is put back.
+    fn put_in_place(&self, old: &Metadata) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
+        options.read(true).write(true).custom_flags(flags);
+        let mut file = self.folder.open_with(self.name, &options)?;
+        let opened = file.metadata()?;
+        // fstat the descriptor: the path may lead to another file by now.
+        if !opened.is_file() || (opened.dev(), opened.ino()) != (old.dev(), old.ino()) {
+            return Err(io::Error::other(
+                "another file was put in its place meanwhile",
+            ));
+        }
+        let mut content = Vec::new();
+        file.read_to_end(&mut content)?;
+        overwrite(&mut file, self.content).inspect_err(|_| {
+            let _ = overwrite(&mut file, &content);
+        })
+    }
+}
+
+fn overwrite(file: &mut File, content: &[u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(content)?;
+    file.set_len(content.len() as u64)?;
+    file.sync_all()
+}
+
+/// Gives a new file the owner and group of the old one. `false`: the user may not do that.
+fn gives_to_owner(file: &File, old: &Metadata) -> io::Result<bool> {
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) == (old.uid(), old.gid()) {
+        return Ok(true);
+    }
+    let (uid, gid) = (Uid::from_raw(old.uid()), Gid::from_raw(old.gid()));
+    Ok(fchown(file, Some(uid), Some(gid)).is_ok())
+}
