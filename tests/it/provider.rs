@@ -7,6 +7,7 @@
 )]
 
 mod failures;
+mod schemas;
 mod scripted;
 pub(crate) mod server;
 mod wires;

@@ -6,7 +6,8 @@ use super::Level;
 use super::choice;
 use super::flat::{add, flat};
 
-/// Most schemas that are written for one tool. References that fan out could make any number of them.
+/// Most schemas that are written for one tool. References that fan out could make any number of
+/// them.
 const MAX_SCHEMAS: usize = 2000;
 
 /// Deepest nesting of what is written.
@@ -85,7 +86,8 @@ impl Cutter<'_> {
         let types = ["string", "number", "boolean", "object", "array"];
         let mut schema = Map::new();
         if self.level == Level::Gemini {
-            // There is no other way to say it: every schema needs a type, and a list needs one for its items.
+            // There is no other way to say it: every schema needs a type, and a list needs one for
+            // its items.
             let variants = types.map(|name| match name {
                 "array" => json!({"type": name, "items": {"anyOf":
                     types[..4].iter().map(|name| json!({"type": name})).collect::<Vec<_>>()}}),
@@ -323,7 +325,8 @@ impl Cutter<'_> {
         }
     }
 
-    /// A schema at its place. For a property that may be left out, `null` need not be named: it means the same.
+    /// A schema at its place. For a property that may be left out, `null` need not be named: it
+    /// means the same.
     fn written(&self, node: Node, is_optional: bool) -> Value {
         let is_gemini = self.level == Level::Gemini;
         let schema = match node.schema {
@@ -413,7 +416,8 @@ fn sizes(keywords: &Map<String, Value>, names: &[&str], schema: &mut Map<String,
     }
 }
 
-/// The range of a number. A border that is excluded is written as one that is not, of an integer the next one.
+/// The range of a number. A border that is excluded is written as one that is not, of an integer
+/// the next one.
 fn bounds(keywords: &Map<String, Value>, schema: &mut Map<String, Value>) {
     let is_integer = schema["type"] == "integer";
     for (name, excluded, step) in [
