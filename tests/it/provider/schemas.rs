@@ -104,8 +104,32 @@ fn tool() -> impl Strategy<Value = Value> {
         if !variants.is_empty() {
             tool["anyOf"] = json!(variants);
         }
+        close(&mut tool, false);
         tool
     })
+}
+
+/// Closes the objects within alternatives and definitions. In an open one any value may stand under a
+/// name that another alternative describes, and a merged object has the description of both.
+fn close(schema: &mut Value, is_within: bool) {
+    if is_within && schema["type"] == "object" {
+        schema["additionalProperties"] = json!(false);
+    }
+    for (name, value) in schema.as_object_mut().into_iter().flatten() {
+        match (name.as_str(), value) {
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(all)) => {
+                all.iter_mut().for_each(|one| close(one, true));
+            }
+            ("$defs", Value::Object(all)) => all.values_mut().for_each(|one| close(one, true)),
+            ("properties", Value::Object(all)) => {
+                all.values_mut().for_each(|one| close(one, is_within));
+            }
+            ("items" | "additionalProperties", value) if value.is_object() => {
+                close(value, is_within)
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Makes values for a schema by a sequence of choices. They need not be valid; what nobody
@@ -193,6 +217,19 @@ impl Samples<'_> {
             _ => Value::Null,
         }
     }
+}
+
+/// Number of lists that stand directly within each other. Where a list may hold anything, Gemini has
+/// to be told, and no schema can tell it of any depth.
+fn lists(value: &Value, n_around: usize) -> usize {
+    let inner = match value {
+        Value::Array(items) => items.iter().map(|item| lists(item, n_around + 1)).max(),
+        Value::Object(fields) => fields.values().map(|field| lists(field, 0)).max(),
+        _ => None,
+    };
+    inner
+        .unwrap_or(0)
+        .max(n_around + usize::from(value.is_array()))
 }
 
 /// A cut schema as JSON Schema that means the same: `nullable` written out, and `null` for a
@@ -293,7 +330,7 @@ proptest! {
         if let Ok(check) = compile(&tool) {
             for seed in seeds {
                 let arguments = Samples { root: &tool, seed }.value(&tool, 0);
-                if check(&arguments).is_ok() {
+                if check(&arguments).is_ok() && lists(&arguments, 0) <= 2 {
                     for cut in [&gemini, &common, &cut(&tool, Level::Full)] {
                         let wider = compile(&as_json_schema(cut)).unwrap();
                         prop_assert_eq!(wider(&arguments), Ok(()), "{} of {} by {}", arguments, tool, cut);

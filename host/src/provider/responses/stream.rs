@@ -170,7 +170,7 @@ impl Reader {
         emit: &mut dyn FnMut(StreamEvent),
     ) -> Result<(), Fault> {
         self.assembler.model(&response["model"]);
-        if matches!(status, "failed" | "cancelled") || error_in(response).is_some() {
+        if matches!(status, "failed" | "cancelled") {
             return Err(failed(response.get("error").unwrap_or(response), data));
         }
         // Items that came as events are done. They are counted as well, because not every server
@@ -245,7 +245,9 @@ impl Decoder for Reader {
             }
             "error" => return Err(failed(error_in(&event).unwrap_or(&event), data)),
             _ if event.get("output").is_some_and(Value::is_array) => {
-                let status = event["status"].as_str().unwrap_or("completed");
+                let has_error = error_in(&event).is_some();
+                let implied = if has_error { "failed" } else { "completed" };
+                let status = event["status"].as_str().unwrap_or(implied);
                 self.response(&event, status, data, emit)?;
             }
             _ => {

@@ -4,9 +4,9 @@
 //! request in which one tool has a list of types or a reference. So a schema is cut down before it
 //! is sent: references are inlined, alternatives are made plain, and keywords that a wire refuses
 //! are left out. A cut schema is wider than its original, never narrower, and arguments are checked
-//! with the original. Two things are read more strictly than JSON Schema has it, as authors mean
-//! them: a schema with `properties` is for objects, and `null` for a property that may be left out
-//! means that it is left out.
+//! with the original. Three things are read more strictly than JSON Schema has it, as authors mean
+//! them: a schema with `properties` is for objects, `null` for a property that may be left out means
+//! that it is left out, and an alternative for objects has the properties that it describes.
 //!
 //! Owns the cutting: `flat` resolves references and joins `allOf`, `node` cuts one schema, `choice`
 //! cuts alternatives. Pure; it must not know tools or requests. Start from [`cut`].

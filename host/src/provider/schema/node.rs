@@ -83,17 +83,15 @@ impl Cutter<'_> {
 
     /// A schema that takes anything.
     pub(super) fn any(&self, description: Option<&str>) -> Node {
-        let types = ["string", "number", "boolean", "object", "array"];
         let mut schema = Map::new();
         if self.level == Level::Gemini {
-            // There is no other way to say it: every schema needs a type, and a list needs one for
-            // its items.
-            let variants = types.map(|name| match name {
-                "array" => json!({"type": name, "items": {"anyOf":
-                    types[..4].iter().map(|name| json!({"type": name})).collect::<Vec<_>>()}}),
-                _ => json!({"type": name}),
-            });
-            schema.insert("anyOf".to_owned(), variants.into());
+            // Every schema needs a type, and a list needs one for its items: lists are told two deep.
+            let mut types =
+                ["string", "number", "boolean", "object"].map(|name| json!({"type": name}));
+            types[0]["nullable"] = json!(true);
+            let mut variants = types.to_vec();
+            variants.push(json!({"type": "array", "items": {"anyOf": types}}));
+            schema.insert("anyOf".to_owned(), Value::Array(variants));
         }
         choice::describe(&mut schema, description, self.level);
         Node {
@@ -157,7 +155,14 @@ impl Cutter<'_> {
         }
         let is_object = types == ["object"] || base.contains_key("properties");
         let mut nodes = Vec::new();
-        for variant in variants.iter().filter(|variant| variant.is_object()) {
+        let anything = json!({});
+        for variant in variants {
+            let variant = match variant {
+                Value::Bool(true) => &anything,
+                Value::Object(_) => variant,
+                // No value fits it.
+                _ => continue,
+            };
             nodes.push(self.node(&json!({"allOf": [variant, base]}), depth + 1));
             if self.n_left == 0 {
                 // What follows is not looked at, so it might be anything.
