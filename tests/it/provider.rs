@@ -8,6 +8,7 @@
 
 mod asked;
 mod failures;
+mod schemas;
 mod scripted;
 pub(crate) mod server;
 mod situations;

@@ -20,6 +20,7 @@ use crate::tool::approval::{ApprovalAnswer, Question};
 use crate::tool::policy::{self, PolicyCall};
 use crate::tool::registry::ToolEntry;
 use crate::tool::run::run_call;
+use crate::tool::schema;
 use crate::tool::subject::{Subject, WorkspacePath};
 
 /// Beginning of the refusal of a call of a tool that is not there.
@@ -204,6 +205,7 @@ impl TurnScope {
         let caller = by.caller.for_call(&call.id);
         let judged = self.dispatch::<at::PreTool>(&caller, proposed).await;
         *call = judged.value.call;
+        schema::drop_nulls(&entry.spec.parameters, &mut call.arguments);
         *notes = judged.notes;
         let asked = match judged.verdict {
             HookVerdict::Pass => Vec::new(),

@@ -1,12 +1,14 @@
 //! The client of a model API, the same for every wire.
 //!
-//! Owns how a wire becomes a [`Provider`]: its headers, its paths and its decoder are put together with a connection. It
-//! must not know any wire; each one is a folder that implements [`Format`]. Start from [`connect`].
+//! Owns how a wire becomes a [`Provider`]: its headers, its paths and its decoder are put together
+//! with a connection. It must not know any wire; each one is a folder that implements [`Format`].
+//! Start from [`connect`].
 //!
-//! The wires are written here and not taken from a client library (genai, async-openai, rig and the like were read).
-//! Those map a conversation to a request and an answer to events in one go, over types of their own. Here two points stand
-//! in between: hooks read and change the request as the JSON that is sent, and read the raw answer. And opaque fields that
-//! a library does not model (reasoning items, signatures, fields that a gateway adds) must come back unchanged, while a
+//! The wires are written here and not taken from a client library (genai, async-openai, rig and the
+//! like were read). Those map a conversation to a request and an answer to events in one go, over
+//! types of their own. Here two points stand in between: hooks read and change the request as the
+//! JSON that is sent, and read the raw answer. And opaque fields that a library does not model
+//! (reasoning items, signatures, fields that a gateway adds) must come back unchanged, while a
 //! field of a wrong type must not end an answer, which derived types do.
 
 use std::collections::HashMap;
@@ -32,12 +34,12 @@ use super::{
 use crate::lock::lock;
 use crate::model::ModelProfile;
 
-/// Connects to the API at `endpoint`, which speaks `wire`. Nothing is sent before the first request.
+/// Connects to the API at `endpoint`, which speaks `wire`. Nothing is sent before the first
+/// request.
 ///
 /// `server` is what is known of it and of its models.
 ///
-/// # Errors
-/// A key that no HTTP header can carry, and a TLS setup that does not work.
+/// # Errors A key that no HTTP header can carry, and a TLS setup that does not work.
 pub fn connect(
     wire: Wire,
     endpoint: Endpoint,
@@ -52,7 +54,7 @@ pub fn connect(
     })
 }
 
-/// One wire, as far as the client has to ask it.
+/// Format of a wire: everything that the shared client needs to know about it.
 pub(super) trait Format: Send + Sync + 'static {
     /// Name of the wire.
     const WIRE: Wire;
@@ -63,7 +65,7 @@ pub(super) trait Format: Send + Sync + 'static {
     /// Reads one answer.
     type Reader: Decoder + Default;
 
-    /// Brings a base URL into the form that paths are joined to.
+    /// Changes a base URL that a user gave into the URL that paths are joined to.
     fn adapt_url(&self, _url: &mut Url) {}
 
     /// Returns the headers of every request, the key among them.
@@ -75,11 +77,12 @@ pub(super) trait Format: Send + Sync + 'static {
     /// Returns the body for a request, always with the name of the model in `model`.
     fn body(&self, request: &Request, images: &Images) -> Value;
 
-    /// Returns the path of a body under the base URL. A field that belongs into the path is taken out of the body.
+    /// Returns the path of a body under the base URL. A field that belongs into the path is taken
+    /// out of the body.
     fn path(&self, body: &mut Value) -> String;
 }
 
-/// A connection to one API in one wire.
+/// A client of one API.
 struct Client<F> {
     format: F,
     http: Http,
@@ -169,7 +172,8 @@ impl<F: Format> Provider for Client<F> {
     }
 }
 
-/// Takes `version` off the end of a base URL's path, so that a URL with it and one without it mean the same.
+/// Takes `version` off the end of a base URL's path, so that a URL with it and one without it mean
+/// the same.
 pub(super) fn drop_version(url: &mut Url, version: &str) {
     let path = url.path().trim_end_matches('/');
     let path = path.strip_suffix(version).unwrap_or(path).to_owned();

@@ -1,6 +1,7 @@
 //! The wires that Rind speaks: a wire is the format of one model API.
 //!
-//! Owns their names. What a wire writes and reads is in the folder of that wire. Start from [`Wire`].
+//! Owns their names. What a wire writes and reads is in the folder of that wire. Start from
+//! [`Wire`].
 
 use serde::{Deserialize, Serialize};
 

@@ -100,7 +100,7 @@ impl ToolRegistry {
                 "one plugin may have at most {MAX_TOOLS_PER_PLUGIN} tools"
             ));
         }
-        schema::compile(&spec.parameters)
+        schema::compile_arguments(&spec.parameters)
     }
 
     /// Takes out the tool of this name.

@@ -3,6 +3,8 @@
 //! Schemas come from plugins and servers, so they are bounded before and while they run: size, depth, references, regular
 //! expressions. It must not know tools. Start from [`compile`].
 
+mod absent;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,6 +14,9 @@ use serde_json::{Map, Value};
 
 use crate::json;
 use crate::point::payload::CheckArguments;
+
+pub use absent::drop_nulls;
+pub(crate) use absent::without_optional_nulls;
 
 /// Largest schema, written as compact JSON.
 pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
@@ -69,6 +74,27 @@ pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, String> {
     let validator = build(schema)?;
     Ok(Arc::new(move |arguments: &Value| {
         check(&validator, load, n_subschemas, arguments)
+    }))
+}
+
+/// Compiles a tool's schema into a check of its arguments, in which `null` may stand for a property that is left out; see
+/// [`drop_nulls`].
+///
+/// # Errors
+/// Why the schema is refused.
+pub fn compile_arguments(schema: &Value) -> Result<Arc<CheckArguments>, String> {
+    let check = compile(schema)?;
+    let schema = schema.clone();
+    Ok(Arc::new(move |arguments: &Value| {
+        check(arguments).or_else(|why| {
+            // Nested arguments are walked only as deep as the schema goes, which is bounded.
+            let mut without = arguments.clone();
+            drop_nulls(&schema, &mut without);
+            if without == *arguments {
+                return Err(why);
+            }
+            check(&without)
+        })
     }))
 }
 

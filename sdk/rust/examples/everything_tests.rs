@@ -27,12 +27,12 @@ fn tools_are_described_by_their_docs_and_types() {
             "properties": {
                 "text": {"type": "string", "description": "Text to remember."},
                 "style": {
-                    "type": ["string", "null"],
-                    "enum": ["plain", "loud", null],
+                    "type": "string",
+                    "enum": ["plain", "loud"],
                     "description": "Style in which to show it."
                 },
                 "times": {
-                    "type": ["integer", "null"],
+                    "type": "integer",
                     "minimum": 0,
                     "description": "Number of times to show it."
                 }

@@ -6,6 +6,7 @@ use crate::returns::{IntoAnswer, IntoPointOutcome, PointOutcome};
 use crate::types::{Answer, EffectClass, Error};
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 /// A tool as the macro found it. The component's own type for it is made in the plugin.
 pub struct Tool {
@@ -54,6 +55,9 @@ pub fn schema<T: Arguments>() -> String {
         settings
             .transforms
             .push(Box::new(RecursiveTransform(without_rust_formats)));
+        settings
+            .transforms
+            .push(Box::new(RecursiveTransform(without_optional_nulls)));
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.remove("title");
@@ -69,6 +73,50 @@ fn without_rust_formats(schema: &mut Schema) {
             .any(|it| format.starts_with(it))
     }) {
         schema.remove("format");
+    }
+}
+
+/// Takes `null` out of the types of properties that may be left out, as derived for an `Option`. Some providers refuse a
+/// list of types. The host takes `null` for such a property as left out.
+fn without_optional_nulls(schema: &mut Schema) {
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let properties = schema
+        .get_mut("properties")
+        .and_then(|all| all.as_object_mut());
+    for (name, property) in properties.into_iter().flatten() {
+        let is_required = required
+            .as_array()
+            .is_some_and(|names| names.iter().any(|one| one == name));
+        if let Some(property) = property.as_object_mut().filter(|_| !is_required) {
+            without_null(property);
+        }
+    }
+}
+
+fn without_null(schema: &mut Map<String, Value>) {
+    if schema.get("default") == Some(&Value::Null) {
+        schema.remove("default");
+    }
+    if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        values.retain(|value| !value.is_null());
+    }
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = &mut types[..] {
+            let only = only.take();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    let Some(Value::Array(variants)) = schema.get_mut("anyOf") else {
+        return;
+    };
+    variants.retain(|variant| variant.get("type").is_none_or(|name| name != "null"));
+    if let [Value::Object(only)] = &mut variants[..] {
+        let only = std::mem::take(only);
+        schema.remove("anyOf");
+        for (name, value) in only {
+            schema.entry(name).or_insert(value);
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! The Responses API and Gemini against recorded answers: one for each situation, and the next request, which must have
-//! everything in it that the server put beside its answer.
+//! The Responses API and Gemini against recorded answers: one for each situation, and the next
+//! request, which must have everything in it that the server put beside its answer.
 
 use rind::provider::endpoint::{ApiKey, Endpoint};
 use rind::provider::profile::ServerProfile;

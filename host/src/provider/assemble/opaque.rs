@@ -1,7 +1,7 @@
 //! Opaque data beside the parts of an answer.
 //!
-//! A part that a wire knows and Rind does not, such as an encrypted reasoning item, is kept whole in a reasoning part
-//! without text, at its place among the other parts.
+//! A part that a wire knows and Rind does not, such as an encrypted reasoning item, is kept whole
+//! in a reasoning part without text, at its place among the other parts.
 
 use serde_json::Value;
 
@@ -19,8 +19,8 @@ impl Assembler {
         });
     }
 
-    /// Puts opaque data beside the reasoning that was written last, which ends with it. Without such reasoning the data
-    /// is a part of its own.
+    /// Puts opaque data beside the reasoning that was written last, which ends with it. Without
+    /// such reasoning the data is a part of its own.
     pub(in crate::provider) fn end_thinking(&mut self, data: Value) {
         match self.parts.last_mut() {
             Some(Content::Thinking {

@@ -1,8 +1,8 @@
 //! Requests in the `generateContent` format.
 //!
-//! Owns what the API demands of a conversation: the results of one answer in one content, no empty parts, signatures at
-//! the parts that they came with. Pure; it must not know how answers are read, except for the parts that
-//! [`super::stream`] keeps. Start from [`write`].
+//! Owns what the API demands of a conversation: the results of one answer in one content, no empty
+//! parts, signatures at the parts that they came with. Pure; it must not know how answers are read,
+//! except for the parts that [`super::stream`] keeps. Start from [`write`].
 
 use serde_json::{Map, Value, json};
 
@@ -13,14 +13,16 @@ use crate::provider::images::base64;
 use crate::provider::schema::{self, Level};
 use crate::provider::{Images, Request};
 
-/// Signature of a call that no model of this API signed. Google names it for histories that came from elsewhere
-/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>, FAQ): without any signature the request is refused.
+/// Signature of a call that no model of this API signed. Google names it for histories that came
+/// from elsewhere (<https://ai.google.dev/gemini-api/docs/thought-signatures>, FAQ): without any
+/// signature the request is refused.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 pub(super) fn write(request: &Request, images: &Images) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    // Goes into the path when the body is sent; hooks see it, and may change it, as with every other wire.
+    // Goes into the path when the body is sent; hooks see it, and may change it, as with every
+    // other wire.
     put("model", json!(request.model));
     let system: Vec<Value> = request
         .system
@@ -56,7 +58,8 @@ pub(super) fn write(request: &Request, images: &Images) -> Value {
     Value::Object(body)
 }
 
-/// A tool. An object without properties is refused as parameters, so that a tool that takes nothing has none.
+/// A tool. An object without properties is refused as parameters, so that a tool that takes nothing
+/// has none.
 fn declaration(tool: &ToolSpec) -> Value {
     let mut declaration = json!({"name": tool.name, "description": tool.description});
     let parameters = schema::cut(&tool.parameters, Level::Gemini);
@@ -66,7 +69,8 @@ fn declaration(tool: &ToolSpec) -> Value {
     declaration
 }
 
-/// The conversation as (role, parts). Neighbors of one role are merged: all results of an answer must be in one content.
+/// The conversation as (role, parts). Neighbors of one role are merged: all results of an answer
+/// must be in one content.
 fn contents(request: &Request, images: &Images) -> Vec<(&'static str, Vec<Value>)> {
     let is_strict = model::wants_signatures(&request.model);
     let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
@@ -113,7 +117,8 @@ fn said(message: &Message, images: &Images) -> Vec<Value> {
     parts
 }
 
-/// The parts of an answer in the order in which they came, each with the signature that came with it.
+/// The parts of an answer in the order in which they came, each with the signature that came with
+/// it.
 fn answer(message: &Message, is_strict: bool) -> Vec<Value> {
     let mut parts = Vec::new();
     let mut of_text: Option<&Value> = None;

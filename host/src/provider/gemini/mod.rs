@@ -1,8 +1,8 @@
 //! The Gemini API of Google: `generateContent`, streamed.
 //!
-//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers, `model` knows what depends on
-//! the version of a model. It must not know the network (`http`) nor where its key came from (`select`). Start from
-//! [`Gemini`].
+//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers, `model`
+//! knows what depends on the version of a model. It must not know the network (`http`) nor where
+//! its key came from (`select`). Start from [`Gemini`].
 //!
 //! Format: <https://ai.google.dev/api/generate-content>.
 
@@ -33,7 +33,7 @@ impl Format for Gemini {
 
     fn adapt_url(&self, url: &mut Url) {
         drop_version(url, "/v1beta");
-        // Without it the answer is one JSON list, whose parts come as slowly.
+        // Without `alt=sse` the API streams one JSON list in place of events.
         url.query_pairs_mut().append_pair("alt", "sse");
     }
 
@@ -49,7 +49,8 @@ impl Format for Gemini {
         body::write(request, images)
     }
 
-    /// The model is part of the path, and this API refuses a body with fields that it does not know.
+    /// The model is part of the path, and this API refuses a body with fields that it does not
+    /// know.
     fn path(&self, body: &mut Value) -> String {
         let name = body.as_object_mut().and_then(|body| body.remove("model"));
         let name = name.as_ref().and_then(Value::as_str).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! What the name of a Gemini model says: its path, its version, whether it thinks.
 
-/// Path of a model under the version of the API. `models/` may be left out, and names of other collections, such as
-/// `tunedModels/NAME`, are taken as they are. A name cannot leave its place: dots and empty segments are dropped.
+/// Path of a model under the version of the API. `models/` may be left out, and names of other
+/// collections, such as `tunedModels/NAME`, are taken as they are. A name cannot leave its place:
+/// dots and empty segments are dropped.
 pub(super) fn path(name: &str) -> String {
     let segments: Vec<String> = name.split('/').filter_map(segment).collect();
     match segments.as_slice() {
@@ -10,7 +11,8 @@ pub(super) fn path(name: &str) -> String {
     }
 }
 
-/// One segment of a path, with everything encoded that has a meaning in a URL; `None` for one that would change the path.
+/// Encodes a segment of a path: everything that has a meaning in a URL. `None` for a segment that
+/// would change the path.
 fn segment(text: &str) -> Option<String> {
     if matches!(text, "" | "." | "..") {
         return None;
@@ -26,8 +28,8 @@ fn segment(text: &str) -> Option<String> {
     Some(encoded)
 }
 
-/// Version of a model by its name, such as (2, 5) of `gemini-2.5-flash`; `None` for a name without one, such as
-/// `gemini-flash-latest`.
+/// Version of a model by its name, such as (2, 5) of `gemini-2.5-flash`; `None` for a name without
+/// one, such as `gemini-flash-latest`.
 fn version(name: &str) -> Option<(u32, u32)> {
     let version = name.split_once("gemini-")?.1.split('-').next()?;
     let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
@@ -40,7 +42,8 @@ fn is_gemini(name: &str) -> bool {
         .is_some_and(|name| name.starts_with("gemini-"))
 }
 
-/// Whether a model can be asked for its thoughts. Older models, and those for images and speech, refuse the question.
+/// Whether a model can be asked for its thoughts. Older models, and those for images and speech,
+/// refuse the question.
 pub(super) fn thinks(name: &str) -> bool {
     let is_other = ["image", "tts", "audio", "live", "embedding"]
         .iter()

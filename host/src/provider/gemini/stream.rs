@@ -1,7 +1,7 @@
 //! Answers in the `generateContent` format: the pieces of a stream, or one whole answer.
 //!
-//! Every field is read by itself: an odd value is passed over, an unknown part is kept as it is. Owns the reading only; it
-//! must not know the network. Start from [`Reader`].
+//! Every field is read by itself: an odd value is passed over, an unknown part is kept as it is.
+//! Owns the reading only; it must not know the network. Start from [`Reader`].
 
 use serde_json::{Value, json};
 
@@ -116,7 +116,8 @@ impl Reader {
             None | Some("" | "FINISH_REASON_UNSPECIFIED") => {}
             Some("STOP") => self.finish = Some(Finish::Done),
             Some("MAX_TOKENS") => self.finish = Some(Finish::MaxTokens),
-            // The model's fault, and by chance: asked again it mostly writes a call that can be read.
+            // The model's fault, and by chance: asked again it mostly writes a call that can be
+            // read.
             Some("MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL") => {
                 let message = data.to_owned();
                 return Err(Fault::Server {
@@ -125,13 +126,15 @@ impl Reader {
                 });
             }
             Some("OTHER") if self.has_content => self.finish = Some(Finish::Done),
-            // SAFETY, RECITATION, BLOCKLIST, PROHIBITED_CONTENT, SPII, LANGUAGE and reasons of tomorrow: held back.
+            // SAFETY, RECITATION, BLOCKLIST, PROHIBITED_CONTENT, SPII, LANGUAGE and reasons of
+            // tomorrow: held back.
             Some(_) => self.finish = Some(Finish::Refused),
         }
         Ok(())
     }
 
-    /// Counts of a piece are those of the whole answer so far. Thoughts are counted beside the text, and are paid as it is.
+    /// Counts of a piece are those of the whole answer so far. Thoughts are counted beside the
+    /// text, and are paid as it is.
     fn count(&mut self, usage: &Value) {
         let at = |name: &str| usage.get(name).and_then(count).unwrap_or(0);
         let most = |old: &mut u64, new: u64| *old = new.max(*old);
@@ -186,8 +189,8 @@ impl Decoder for Reader {
     }
 }
 
-/// The status of an error inside a stream, which has the form of a `google.rpc.Status`: its code, or what its name means
-/// (<https://cloud.google.com/apis/design/errors>).
+/// The status of an error inside a stream, which has the form of a `google.rpc.Status`: its code,
+/// or what its name means (<https://cloud.google.com/apis/design/errors>).
 fn status_of(error: &Value) -> u16 {
     let code = error.get("code").and_then(count);
     let code = code.and_then(|code| u16::try_from(code).ok());

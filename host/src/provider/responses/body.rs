@@ -1,8 +1,8 @@
 //! Requests in the Responses format.
 //!
-//! The conversation is a flat list of items: messages, calls, outputs of calls, and reasoning, each at the place where it
-//! came. Pure; it must not know how answers are read, except for the items that [`super::stream`] keeps whole. Start from
-//! [`write`].
+//! The conversation is a flat list of items: messages, calls, outputs of calls, and reasoning, each
+//! at the place where it came. Pure; it must not know how answers are read, except for the items
+//! that [`super::stream`] keeps whole. Start from [`write`].
 
 use serde_json::{Map, Value, json};
 
@@ -12,8 +12,8 @@ use crate::provider::images::base64;
 use crate::provider::schema::{self, Level};
 use crate::provider::{Images, Request};
 
-/// Beginnings of the names of models that do not reason. OpenAI refuses a request that asks one of them for encrypted
-/// reasoning ("Encrypted content is not supported with this model").
+/// Beginnings of the names of models that do not reason. OpenAI refuses a request that asks one of
+/// them for encrypted reasoning ("Encrypted content is not supported with this model").
 const NO_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4", "gpt-5-chat"];
 
 pub(super) fn write(request: &Request, images: &Images) -> Value {
@@ -114,13 +114,15 @@ fn assistant(message: &Message, input: &mut Vec<Value>) {
             Content::Blob(blob) => {
                 input.push(json!({"role": "assistant", "content": blob.to_string()}));
             }
-            // Reasoning without an item came from elsewhere, or the server gave nothing to send back.
+            // Reasoning without an item came from elsewhere, or the server gave nothing to send
+            // back.
             Content::Thinking { extra: None, .. } | Content::ToolResult(_) => {}
         }
     }
 }
 
-/// An item as the server wrote it, without what the API refuses to take back; `None` when nothing of use is left.
+/// An item as the server wrote it, without what the API refuses to take back; `None` when nothing
+/// of use is left.
 fn kept_item(item: &Value) -> Option<Value> {
     let mut item = item.as_object()?.clone();
     item.get("type")?;
@@ -134,8 +136,9 @@ fn kept_item(item: &Value) -> Option<Value> {
             _ => false,
         })
     };
-    // Of reasoning that is not stored and comes without its encrypted text nothing but the id is left, and the server
-    // would look for an item with that id. Servers that do not encrypt send the text itself as `content`.
+    // Of reasoning that is not stored and comes without its encrypted text nothing but the id is
+    // left, and the server would look for an item with that id. Servers that do not encrypt send
+    // the text itself as `content`.
     let is_reasoning = item.get("type").is_some_and(|kind| kind == "reasoning");
     if is_reasoning && !has("encrypted_content") {
         if !has("content") {

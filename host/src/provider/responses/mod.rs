@@ -1,8 +1,9 @@
-//! The Responses API of OpenAI, which its current reasoning models are built for, as a stateless API: nothing is stored at
-//! the server (`store: false`), and reasoning comes and goes as encrypted items.
+//! The Responses API of OpenAI, which its current reasoning models are built for, as a stateless
+//! API: nothing is stored at the server (`store: false`), and reasoning comes and goes as encrypted
+//! items.
 //!
-//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must not know the
-//! network (`http`) nor where its key came from (`select`). Start from [`Responses`].
+//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must
+//! not know the network (`http`) nor where its key came from (`select`). Start from [`Responses`].
 //!
 //! Format: <https://developers.openai.com/api/reference/resources/responses>.
 

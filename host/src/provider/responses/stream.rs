@@ -1,7 +1,7 @@
 //! Answers in the Responses format: the events of a stream, or one whole response.
 //!
-//! Every field is read by itself: an odd value is passed over, an unknown event is ignored. Owns the reading only; it must
-//! not know the network. Start from [`Reader`].
+//! Every field is read by itself: an odd value is passed over, an unknown event is ignored. Owns
+//! the reading only; it must not know the network. Start from [`Reader`].
 
 use std::collections::HashMap;
 
@@ -13,8 +13,8 @@ use crate::provider::lenient::{count, count_in, error_in, field, id_in, items, t
 use crate::provider::openai::status_of;
 use crate::provider::{Finish, StreamEvent};
 
-/// Items other than reasoning that are kept whole and sent back. Each of them is complete: an item that waits for an
-/// output, such as `computer_call`, would make the next request invalid.
+/// Items other than reasoning that are kept whole and sent back. Each of them is complete: an item
+/// that waits for an output, such as `computer_call`, would make the next request invalid.
 const KEPT: [&str; 6] = [
     "code_interpreter_call",
     "compaction",
@@ -69,7 +69,8 @@ impl Reader {
                 state.call = Some(slot);
             }
             Some("message") if !state.has_deltas && !state.has_phase => {
-                // A model that comments on what it does before its final answer marks both, and wants the marks back.
+                // A model that comments on what it does before its final answer marks both, and
+                // wants the marks back.
                 if let Some(phase) = text_in(item, "phase") {
                     self.assembler.opaque(json!({ "phase": phase }));
                     state.has_phase = true;
@@ -169,11 +170,11 @@ impl Reader {
         emit: &mut dyn FnMut(StreamEvent),
     ) -> Result<(), Fault> {
         self.assembler.model(&response["model"]);
-        if matches!(status, "failed" | "cancelled") || error_in(response).is_some() {
+        if matches!(status, "failed" | "cancelled") {
             return Err(failed(response.get("error").unwrap_or(response), data));
         }
-        // Items that came as events are done. They are counted as well, because not every server numbers its events as
-        // it orders the output.
+        // Items that came as events are done. They are counted as well, because not every server
+        // numbers its events as it orders the output.
         let n_items = items(response, "output").count();
         let is_missing = self.n_done < n_items;
         for (at, item) in items(response, "output").enumerate().filter(|_| is_missing) {
@@ -244,7 +245,9 @@ impl Decoder for Reader {
             }
             "error" => return Err(failed(error_in(&event).unwrap_or(&event), data)),
             _ if event.get("output").is_some_and(Value::is_array) => {
-                let status = event["status"].as_str().unwrap_or("completed");
+                let has_error = error_in(&event).is_some();
+                let implied = if has_error { "failed" } else { "completed" };
+                let status = event["status"].as_str().unwrap_or(implied);
                 self.response(&event, status, data, emit)?;
             }
             _ => {

@@ -51,8 +51,8 @@ fn taken_apart(mut schema: Map<String, Value>) -> Vec<Map<String, Value>> {
     }
 }
 
-/// Names that stand in several schemas, as derived for an enum whose variants have docs, are one enum. Their descriptions
-/// become lines of one description.
+/// Names that stand in several schemas, as derived for an enum whose variants have docs, are one
+/// enum. Their descriptions become lines of one description.
 fn one_enum(
     variants: &[Map<String, Value>],
     description: Option<&str>,
@@ -88,8 +88,9 @@ fn one_enum(
     Some(schema)
 }
 
-/// One object for values that fit any of `variants`: with the properties of all of them, of which those are required that
-/// every one requires. `None` when one is no object.
+/// Merges object schemas into one for values that fit any of `variants`. It has the properties of
+/// all of them, and requires those that each of them requires. `None` when one of them is not for
+/// objects.
 pub(super) fn merge(variants: Vec<Map<String, Value>>, level: Level) -> Option<Map<String, Value>> {
     let mut merged: Option<(Map<String, Value>, Vec<Value>)> = None;
     for variant in variants {

@@ -1,4 +1,5 @@
-//! One schema as a single set of keywords: its reference resolved and its `allOf` joined.
+//! Flattens a schema into a single set of keywords: its reference is resolved and its `allOf`
+//! joined.
 
 use serde_json::{Map, Value};
 
@@ -12,8 +13,9 @@ pub(super) struct Flat {
     pub(super) followed: Vec<String>,
 }
 
-/// Resolves the reference of a schema and joins its `allOf`. Of a reference in a circle through `open`, the references of
-/// the schemas around this one, only the type is taken. `None` for one that leads nowhere or out of the document.
+/// Resolves the reference of a schema and joins its `allOf`. Of a reference in a circle through
+/// `open`, the references of the schemas around this one, only the type is taken. `None` for one
+/// that leads nowhere or out of the document.
 pub(super) fn flat(root: &Value, schema: &Map<String, Value>, open: &[String]) -> Option<Flat> {
     let mut flat = Flat {
         keywords: Map::new(),
@@ -65,7 +67,8 @@ fn join(
         .into_iter()
         .flatten()
     {
-        // A part that cannot be resolved adds nothing, or not everything: that makes the schema only wider.
+        // A part that cannot be resolved adds nothing, or not everything: that makes the schema
+        // only wider.
         if let Some(part) = part.as_object() {
             let _ = join(root, part, open, flat, depth + 1);
         }
@@ -73,7 +76,8 @@ fn join(
     Some(())
 }
 
-/// Adds a keyword to the others of the same schema. Of two values that cannot be joined the first stays.
+/// Adds a keyword to the others of the same schema. Of two values that cannot be joined the first
+/// stays.
 pub(super) fn add(keywords: &mut Map<String, Value>, name: &str, value: &Value) {
     let Some(known) = keywords.get_mut(name) else {
         keywords.insert(name.to_owned(), value.clone());

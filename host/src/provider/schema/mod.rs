@@ -1,13 +1,15 @@
 //! Schemas of tools as each wire takes them.
 //!
-//! A tool declares its arguments in any JSON Schema, and no API takes all of it: Gemini refuses a request in which one tool
-//! has a list of types or a reference. So a schema is cut down before it is sent: references are inlined, alternatives are
-//! made plain, and keywords that a wire refuses are left out. A cut schema is wider than its original, never narrower, and
-//! arguments are checked with the original. Two things are read more strictly than JSON Schema has it, as authors mean them:
-//! a schema with `properties` is for objects, and `null` for a property that may be left out means that it is left out.
+//! A tool declares its arguments in any JSON Schema, and no API takes all of it: Gemini refuses a
+//! request in which one tool has a list of types or a reference. So a schema is cut down before it
+//! is sent: references are inlined, alternatives are made plain, and keywords that a wire refuses
+//! are left out. A cut schema is wider than its original, never narrower, and arguments are checked
+//! with the original. Three things are read more strictly than JSON Schema has it, as authors mean
+//! them: a schema with `properties` is for objects, `null` for a property that may be left out means
+//! that it is left out, and an alternative for objects has the properties that it describes.
 //!
-//! Owns the cutting: `flat` resolves references and joins `allOf`, `node` cuts one schema, `choice` cuts alternatives. Pure;
-//! it must not know tools or requests. Start from [`cut`].
+//! Owns the cutting: `flat` resolves references and joins `allOf`, `node` cuts one schema, `choice`
+//! cuts alternatives. Pure; it must not know tools or requests. Start from [`cut`].
 
 mod choice;
 mod flat;
@@ -20,7 +22,8 @@ use serde_json::Value;
 pub enum Level {
     /// JSON Schema 2020-12 without alternatives at the root: Anthropic.
     Full,
-    /// The part that every server behind an API of OpenAI takes, Gemini and the grammars of llama.cpp among them.
+    /// The part that every server behind an API of OpenAI takes, Gemini and the grammars of
+    /// llama.cpp among them.
     Common,
     /// The OpenAPI subset of Gemini (<https://ai.google.dev/api/caching#Schema>).
     Gemini,
@@ -29,7 +32,8 @@ pub enum Level {
 /// Keywords at the root that Anthropic refuses.
 const CHOICES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// Returns a schema of a tool's arguments, cut down to `level`. The result is always an object schema.
+/// Returns a schema of a tool's arguments, cut down to `level`. The result is always an object
+/// schema.
 #[must_use]
 pub fn cut(schema: &Value, level: Level) -> Value {
     if level == Level::Full

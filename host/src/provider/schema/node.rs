@@ -6,7 +6,8 @@ use super::Level;
 use super::choice;
 use super::flat::{add, flat};
 
-/// Most schemas that are written for one tool. References that fan out could make any number of them.
+/// Most schemas that are written for one tool. References that fan out could make any number of
+/// them.
 const MAX_SCHEMAS: usize = 2000;
 
 /// Deepest nesting of what is written.
@@ -82,16 +83,15 @@ impl Cutter<'_> {
 
     /// A schema that takes anything.
     pub(super) fn any(&self, description: Option<&str>) -> Node {
-        let types = ["string", "number", "boolean", "object", "array"];
         let mut schema = Map::new();
         if self.level == Level::Gemini {
-            // There is no other way to say it: every schema needs a type, and a list needs one for its items.
-            let variants = types.map(|name| match name {
-                "array" => json!({"type": name, "items": {"anyOf":
-                    types[..4].iter().map(|name| json!({"type": name})).collect::<Vec<_>>()}}),
-                _ => json!({"type": name}),
-            });
-            schema.insert("anyOf".to_owned(), variants.into());
+            // Every schema needs a type, and a list needs one for its items: lists are told two deep.
+            let mut types =
+                ["string", "number", "boolean", "object"].map(|name| json!({"type": name}));
+            types[0]["nullable"] = json!(true);
+            let mut variants = types.to_vec();
+            variants.push(json!({"type": "array", "items": {"anyOf": types}}));
+            schema.insert("anyOf".to_owned(), Value::Array(variants));
         }
         choice::describe(&mut schema, description, self.level);
         Node {
@@ -155,7 +155,14 @@ impl Cutter<'_> {
         }
         let is_object = types == ["object"] || base.contains_key("properties");
         let mut nodes = Vec::new();
-        for variant in variants.iter().filter(|variant| variant.is_object()) {
+        let anything = json!({});
+        for variant in variants {
+            let variant = match variant {
+                Value::Bool(true) => &anything,
+                Value::Object(_) => variant,
+                // No value fits it.
+                _ => continue,
+            };
             nodes.push(self.node(&json!({"allOf": [variant, base]}), depth + 1));
             if self.n_left == 0 {
                 // What follows is not looked at, so it might be anything.
@@ -323,7 +330,8 @@ impl Cutter<'_> {
         }
     }
 
-    /// A schema at its place. For a property that may be left out, `null` need not be named: it means the same.
+    /// A schema at its place. For a property that may be left out, `null` need not be named: it
+    /// means the same.
     fn written(&self, node: Node, is_optional: bool) -> Value {
         let is_gemini = self.level == Level::Gemini;
         let schema = match node.schema {
@@ -413,7 +421,8 @@ fn sizes(keywords: &Map<String, Value>, names: &[&str], schema: &mut Map<String,
     }
 }
 
-/// The range of a number. A border that is excluded is written as one that is not, of an integer the next one.
+/// The range of a number. A border that is excluded is written as one that is not, of an integer
+/// the next one.
 fn bounds(keywords: &Map<String, Value>, schema: &mut Map<String, Value>) {
     let is_integer = schema["type"] == "integer";
     for (name, excluded, step) in [

@@ -18,13 +18,12 @@ fn a_property_becomes_what_each_wire_takes() {
     let node = json!({"type": "object", "description": "A node.", "properties": {
         "name": {"type": "string"},
         "children": {"type": "array", "items": {"type": "object", "description": "A node."}}}});
-    let scalars =
-        json!([{"type": "string"}, {"type": "number"}, {"type": "boolean"}, {"type": "object"}]);
-    let mut anything = scalars.clone();
-    anything
-        .as_array_mut()
-        .unwrap()
-        .push(json!({"type": "array", "items": {"anyOf": scalars}}));
+    let scalars = json!([
+        {"type": "string", "nullable": true}, {"type": "number"}, {"type": "boolean"}, {"type": "object"},
+    ]);
+    let list = json!({"type": "array", "items": {"anyOf": scalars}});
+    let mut anything = scalars;
+    anything.as_array_mut().unwrap().push(list);
     // The schema, then what it becomes for Gemini, and for the others where that differs.
     let table: Vec<(Value, Value, Option<Value>)> = vec![
         (

@@ -28,7 +28,7 @@ use super::known::KnownFiles;
 use super::subject::Subject;
 use super::subject::WorkspacePath;
 use super::workspace::{Workspace, WorkspaceError};
-use super::{SharedTool, Tool, ToolCtx, ToolOutput};
+use super::{SharedTool, Tool, ToolCtx, ToolOutput, schema};
 use crate::message::{EffectClass, ToolSpec};
 
 pub(crate) use bash::Look;
@@ -75,12 +75,29 @@ pub(crate) fn spec_of<A: JsonSchema>(
         schema.remove("$schema");
         schema.remove("title");
     }
+    schema::without_optional_nulls(&mut parameters);
+    without_rust_formats(&mut parameters);
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
         parameters,
         effect_class,
         plugin: None,
+    }
+}
+
+/// Removes formats such as `uint32`: no standard knows them, and Gemini refuses a schema that has them.
+fn without_rust_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(keywords) => {
+            let format = keywords.get("format").and_then(Value::as_str);
+            if format.is_some_and(|format| format.starts_with("uint")) {
+                keywords.remove("format");
+            }
+            keywords.values_mut().for_each(without_rust_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_rust_formats),
+        _ => {}
     }
 }
 

@@ -191,3 +191,46 @@ fn a_long_chain_of_references_does_no_harm() {
         }
     }
 }
+
+#[test]
+fn null_for_a_property_that_may_be_left_out_means_that_it_is() {
+    let schema = json!({"type": "object", "required": ["path"], "properties": {
+        "path": {"type": "string"},
+        "n": {"type": "integer"},
+        "mode": {"type": "string", "enum": ["a"]},
+        "any": {},
+        "may": {"type": ["string", "null"]},
+        "inner": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "integer"}}}},
+    }});
+    let check = compile_arguments(&schema).expect("a good schema");
+    let given = json!({"path": "p", "n": null, "mode": null, "any": null, "may": null, "inner": [{"x": null}]});
+    assert_eq!(check(&given), Ok(()));
+    let mut left = given;
+    drop_nulls(&schema, &mut left);
+    assert_eq!(
+        left,
+        json!({"path": "p", "any": null, "may": null, "inner": [{}]})
+    );
+    assert!(check(&json!({"path": null, "n": null})).is_err());
+    assert!(check(&json!({"path": "p", "n": "1"})).is_err());
+}
+
+#[test]
+fn derived_options_are_written_as_properties_that_may_be_left_out() {
+    let mut schema = json!({"type": "object", "required": ["must"], "properties": {
+        "n": {"type": ["integer", "null"], "default": null},
+        "mode": {"type": ["string", "null"], "enum": ["a", null]},
+        "inner": {"anyOf": [{"type": "object", "properties": {"x": {"type": ["string", "null"]}}}, {"type": "null"}]},
+        "must": {"type": ["integer", "null"]},
+    }});
+    without_optional_nulls(&mut schema);
+    assert_eq!(
+        schema["properties"],
+        json!({
+            "n": {"type": "integer"},
+            "mode": {"type": "string", "enum": ["a"]},
+            "inner": {"type": "object", "properties": {"x": {"type": "string"}}},
+            "must": {"type": ["integer", "null"]},
+        })
+    );
+}
