@@ -102,10 +102,8 @@ impl Dialect {
         merge(body, &self.extra);
     }
 
-    /// Returns the body without the field that the server refused, if the error says so and the request can do without it.
-    ///
-    /// A server that refuses one of the two limits of an answer gets the other one.
-    pub(super) fn mended(body: &Value, error: &Error) -> Option<Value> {
+    /// Returns the field that the server refused, if the error says so and the request can do without it.
+    pub(super) fn refused(body: &Value, error: &Error) -> Option<&'static str> {
         let Error::BadRequest {
             status: 400 | 422,
             said,
@@ -117,20 +115,26 @@ impl Dialect {
         let body = body.as_object()?;
         let limits = [TokenLimit::MaxTokens, TokenLimit::MaxCompletionTokens].map(TokenLimit::name);
         let is_refused = |field: &&str| body.contains_key(*field) && names(said.as_str(), field);
-        let mut mended = body.clone();
         if let Some(field) = OPTIONAL.iter().find(|field| is_refused(field)) {
-            mended.shift_remove(*field);
-        } else if let Some(field) = limits.iter().find(|field| is_refused(field)) {
-            // "max_tokens is too large: 99" is about the value: a rename would not help.
-            if !is_about_the_name(said.as_str()) {
-                return None;
-            }
-            let other = limits.iter().find(|other| *other != field)?;
-            rename(&mut mended, field, other);
-        } else {
-            return None;
+            return Some(field);
         }
-        Some(Value::Object(mended))
+        // "max_tokens is too large: 99" is about the value: a rename would not help.
+        let limit = limits.iter().find(|field| is_refused(field));
+        limit.filter(|_| is_about_the_name(said.as_str())).copied()
+    }
+
+    /// Takes a refused field out of a body. One of the two limits of an answer becomes the other one.
+    pub(super) fn mend(body: &mut Value, field: &str) {
+        let Value::Object(body) = body else {
+            return;
+        };
+        let [old, new] =
+            [TokenLimit::MaxTokens, TokenLimit::MaxCompletionTokens].map(TokenLimit::name);
+        match field {
+            _ if field == old => rename(body, old, new),
+            _ if field == new => rename(body, new, old),
+            _ => drop(body.shift_remove(field)),
+        }
     }
 }
 
@@ -267,7 +271,10 @@ mod tests {
             status,
             said: ServerText::new(said),
         };
-        Dialect::mended(&body(), &error)
+        let field = Dialect::refused(&body(), &error)?;
+        let mut mended = body();
+        Dialect::mend(&mut mended, field);
+        Some(mended)
     }
 
     #[test]

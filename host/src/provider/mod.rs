@@ -36,6 +36,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+pub use ask::Ask;
 pub use error::Error;
 pub use http::HttpConfig;
 pub(crate) use http::install_tls;

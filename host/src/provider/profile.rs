@@ -3,12 +3,13 @@
 //! Owns where a profile comes from (settings, the server, the table) and the limit of an answer that follows from it. It must
 //! not know a wire. Start from [`ServerProfile`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::Error;
 use super::ask::{Ask, Told};
 use super::dialect::Dialect;
 use super::http::Http;
@@ -46,6 +47,8 @@ pub struct ServerProfile {
     pub ask: Option<Ask>,
     /// Whether it runs on this machine.
     pub is_local: bool,
+    /// Fields that it refused, with the model of the request.
+    pub(crate) refused: Mutex<BTreeSet<(String, &'static str)>>,
     /// Answers of the server by model, with the number of times that it was asked.
     pub(crate) told: Mutex<HashMap<String, (Told, u32)>>,
 }
@@ -87,14 +90,33 @@ impl ServerProfile {
 
     /// Brings a finished body into the form that the server takes.
     pub(crate) fn finish(&self, body: &mut Value) {
-        let model = body.get("model").and_then(Value::as_str);
-        let profile = self.of(model.unwrap_or_default());
+        let model = model_of(body);
+        let profile = self.of(&model);
         if let (Some(most), Some(limit)) = (profile.answer_tokens, body.get_mut("max_tokens"))
             && limit.as_u64().is_some_and(|limit| limit > u64::from(most))
         {
             *limit = Value::from(most);
         }
         self.dialect.apply(body, &profile);
+        for (of, field) in lock(&self.refused).iter() {
+            if *of == model {
+                Dialect::mend(body, field);
+            }
+        }
+    }
+
+    /// The body to send in place of one that the server refused, if all it refused is a field that the request can do without.
+    /// The field is left out of later bodies for the same model, too.
+    pub(crate) fn mended(&self, body: &Value, error: &Error) -> Option<Value> {
+        let field = Dialect::refused(body, error)?;
+        tracing::debug!(
+            field,
+            "the server refused a field; the request is sent without it"
+        );
+        lock(&self.refused).insert((model_of(body), field));
+        let mut mended = body.clone();
+        Dialect::mend(&mut mended, field);
+        Some(mended)
     }
 
     /// Tokens to limit an answer to, behind a prompt of about `prompt_tokens`. `wanted` is the number that settings or hooks
@@ -122,6 +144,11 @@ impl ServerProfile {
         let room = window.saturating_sub(used).max(MIN_ANSWER_TOKENS);
         Some(u32::try_from(room).map_or(limit, |room| limit.min(room)))
     }
+}
+
+fn model_of(body: &Value) -> String {
+    let model = body.get("model").and_then(Value::as_str);
+    model.unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

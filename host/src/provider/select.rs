@@ -246,6 +246,7 @@ impl Choice {
         // `openrouter/auto` is a model of OpenRouter.
         let is_whole = found
             .preset
+            .filter(|preset| preset.name == found.name)
             .is_some_and(|preset| preset.names == Names::AlwaysSlashes)
             && !rest.contains('/');
         let Some(chosen) = chosen else {

@@ -12,7 +12,6 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::dialect::Dialect;
 use super::endpoint::Endpoint;
 use super::http::{Http, HttpConfig};
 use super::profile::ServerProfile;
@@ -101,8 +100,8 @@ impl Provider for Anthropic {
             let path = "v1/messages";
             let answer = self.http.exchange(path, &body, Reader::default, on, cancel);
             let answer = answer.await;
-            let mended = answer.as_ref().err();
-            let Some(body) = mended.and_then(|error| Dialect::mended(&body, error)) else {
+            let refusal = answer.as_ref().err();
+            let Some(body) = refusal.and_then(|error| self.server.mended(&body, error)) else {
                 return answer;
             };
             self.http
