@@ -1,7 +1,9 @@
-//! The dialect of a server: how it wants the body of a request to differ from its wire's usual form.
+//! The dialect of a server: how it wants the body of a request to differ from its wire's usual
+//! form.
 //!
-//! Owns the names of fields that differ between servers of one wire, the fields that a server refuses, and the fields that the
-//! operator adds. It must not know how a body is written, nor who sends it. Start from [`Dialect::apply`].
+//! Owns the names of fields that differ between servers of one wire, the fields that a server
+//! refuses, and the fields that the operator adds. It must not know how a body is written, nor who
+//! sends it. Start from [`Dialect::apply`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -59,7 +61,8 @@ pub struct Dialect {
     pub token_limit: TokenLimit,
     /// Role of the system prompt.
     pub system_role: SystemRole,
-    /// Fields of the body that the server refuses, such as `stream_options`, `temperature` or `tools`.
+    /// Fields of the body that the server refuses, such as `stream_options`, `temperature` or
+    /// `tools`.
     pub leave_out: Vec<String>,
     /// Fields that are merged into the body at the end: objects by key, everything else as a whole.
     pub extra: Map<String, Value>,
@@ -67,7 +70,8 @@ pub struct Dialect {
     pub needs_limit: bool,
 }
 
-/// Fields without which a request means the same. A server that refuses one is asked again without it.
+/// Fields without which a request means the same. A server that refuses one is asked again without
+/// it.
 const OPTIONAL: [&str; 5] = [
     "stream_options",
     "parallel_tool_calls",
@@ -79,7 +83,8 @@ const OPTIONAL: [&str; 5] = [
 impl Dialect {
     /// Changes a finished body to the form that the server takes, for a model of this profile.
     ///
-    /// This comes last in `Provider::body`, before hooks see the body. Fields of [`extra`](Self::extra) win over everything.
+    /// This comes last in `Provider::body`, before hooks see the body. Fields of
+    /// [`extra`](Self::extra) win over everything.
     pub fn apply(&self, body: &mut Value, profile: &ModelProfile) {
         let Value::Object(body) = body else {
             return;
@@ -102,7 +107,8 @@ impl Dialect {
         merge(body, &self.extra);
     }
 
-    /// Returns the field that the server refused, if the error says so and the request can do without it.
+    /// Returns the field that the server refused, if the error says so and the request can do
+    /// without it.
     pub(super) fn refused(body: &Value, error: &Error) -> Option<&'static str> {
         let Error::BadRequest {
             status: 400 | 422,
@@ -123,7 +129,8 @@ impl Dialect {
         limit.filter(|_| is_about_the_name(said.as_str())).copied()
     }
 
-    /// Takes a refused field out of a body. One of the two limits of an answer becomes the other one.
+    /// Takes a refused field out of a body. One of the two limits of an answer becomes the other
+    /// one.
     pub(super) fn mend(body: &mut Value, field: &str) {
         let Value::Object(body) = body else {
             return;
