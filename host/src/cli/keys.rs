@@ -1,7 +1,7 @@
 //! Keys of models as the operator's settings say: variables, `secrets.toml`, commands, files.
 //!
-//! A project has no say in any of it: its settings cannot have the sections `provider` and `providers`, and nothing here depends
-//! on the current folder. Start from [`OperatorKeys`].
+//! A project has no say in any of it: its settings cannot have the sections `provider` and
+//! `providers`, and nothing here depends on the current folder. Start from [`OperatorKeys`].
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,8 @@ impl Keys for OperatorKeys<'_> {
     }
 }
 
-/// Returns the absolute path of a setting: a relative one is in the folder of `config.toml`, and `~/` is the home folder.
+/// Returns the absolute path of a setting: a relative one is in the folder of `config.toml`, and
+/// `~/` is the home folder.
 pub(super) fn place(paths: &Paths, path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), home()) {
         (Ok(rest), Some(home)) => home.join(rest),
@@ -65,8 +66,9 @@ pub(super) fn place(paths: &Paths, path: &Path) -> PathBuf {
 
 /// Runs a command and returns the first line of its output.
 ///
-/// It runs in the folder of `config.toml`, not in the workspace: `./key.sh` is then the operator's file, whatever a project
-/// has of that name. Its environment is the operator's, because password managers need much of it.
+/// It runs in the folder of `config.toml`, not in the workspace: `./key.sh` is then the operator's
+/// file, whatever a project has of that name. Its environment is the operator's, because password
+/// managers need much of it.
 fn run(paths: &Paths, command: &[String]) -> anyhow::Result<String> {
     let Some((program, args)) = command.split_first() else {
         bail!("name a program and its arguments");
@@ -109,7 +111,8 @@ fn run(paths: &Paths, command: &[String]) -> anyhow::Result<String> {
 /// Reads the first line of a file that only its owner can read.
 fn read(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
-    // A named pipe would be waited for: the path is looked at before it is opened, and the open file once more.
+    // A named pipe would be waited for: the path is looked at before it is opened, and the open
+    // file once more.
     let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
     if path.exists() && !is_file {
         bail!("{shown} is not a file");

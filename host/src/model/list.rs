@@ -1,7 +1,7 @@
 //! The table of models that comes with Rind, and how a name is looked up.
 //!
-//! The values are those that the vendors publish; they were compared with the table of litellm 1.110.2 in the month of
-//! [`LIST_DATE`].
+//! The values are those that the vendors publish; they were compared with the table of litellm
+//! 1.110.2 in the month of [`LIST_DATE`].
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,8 +13,8 @@ use super::{ModelProfile, Price, Table};
 /// Month that the table is of.
 pub const LIST_DATE: &str = "2026-11";
 
-/// Prices are list prices, without discounts for batches, without surcharges for long contexts, and with the cheaper of two
-/// ways to write a cache: a cost is never said to be more than it was.
+/// Prices are list prices, without discounts for batches, without surcharges for long contexts, and
+/// with the cheaper of two ways to write a cache: a cost is never said to be more than it was.
 const LIST: &str = include_str!("list.json");
 
 #[derive(Debug, Default, Deserialize)]
@@ -61,8 +61,8 @@ pub(crate) fn names() -> impl Iterator<Item = &'static String> {
     list().models.keys()
 }
 
-/// The entry with the longest name that the model's begins with, where nothing but a version follows. A model of another
-/// name may be of another price: it is better known to have none.
+/// The entry with the longest name that the model's begins with, where nothing but a version
+/// follows. A model of another name may be of another price: it is better known to have none.
 pub(crate) fn longest<'a, T>(model: &str, table: &'a BTreeMap<String, T>) -> Option<&'a T> {
     let fitting = table.iter().filter(|(name, _)| {
         model
@@ -85,8 +85,8 @@ fn is_version_or_nothing(rest: &str) -> bool {
     is_date || matches!(version, "latest" | "preview")
 }
 
-/// A name without the vendor that resellers put before it, Anthropic's with `-` for their `.`. Bedrock writes
-/// `us.anthropic.claude-opus-4-5-20251101-v1:0`.
+/// A name without the vendor that resellers put before it, Anthropic's with `-` for their `.`.
+/// Bedrock writes `us.anthropic.claude-opus-4-5-20251101-v1:0`.
 fn plain(model: &str) -> String {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name

@@ -1,7 +1,8 @@
 //! Profiles of models: window, longest answer, images, reasoning, tools, and prices.
 //!
-//! Owns the table that comes with Rind, the operator's own profiles (the section `[models]`), and the lookup by name. It must
-//! not know servers, and not who asks a model. Start from [`Models::of`].
+//! Owns the table that comes with Rind, the operator's own profiles (the section `[models]`), and
+//! the lookup by name. It must not know servers, and not who asks a model. Start from
+//! [`Models::of`].
 
 mod list;
 mod price;
@@ -21,8 +22,9 @@ use crate::config::{Section, number};
 
 /// Abilities of one model, as far as they are known: an absent value is unknown.
 ///
-/// The values come from four places, the strongest first: the operator's settings, the server that runs the model, the table
-/// of Rind by the whole name, and families of that table, which are parts of names.
+/// The values come from four places, the strongest first: the operator's settings, the server that
+/// runs the model, the table of Rind by the whole name, and families of that table, which are parts
+/// of names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelProfile {
@@ -40,7 +42,8 @@ pub struct ModelProfile {
     pub efforts: Option<Vec<String>>,
     /// Whether the model calls tools.
     pub tools: Option<bool>,
-    /// Whether the model takes a sampling temperature. Newer ones refuse every request that has one.
+    /// Whether the model takes a sampling temperature. Newer ones refuse every request that has
+    /// one.
     pub temperature: Option<bool>,
     /// Whether its servers cache the beginning of a prompt.
     pub caching: Option<bool>,
@@ -69,7 +72,8 @@ impl ModelProfile {
 /// Profiles by the beginning of a model's name.
 type Table = BTreeMap<String, ModelProfile>;
 
-/// The operator's profiles of models: the section `[models]`, a table for each name. Cheap to clone.
+/// The operator's profiles of models: the section `[models]`, a table for each name. Cheap to
+/// clone.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "Table")]
 pub struct Models(Arc<Table>);
@@ -85,7 +89,8 @@ impl Section for Models {
 }
 
 impl Models {
-    /// Returns the profile of a model: the operator's values, then those that its server `told`, then those of the table.
+    /// Returns the profile of a model: the operator's values, then those that its server `told`,
+    /// then those of the table.
     #[must_use]
     pub fn of(&self, model: &str, told: ModelProfile) -> ModelProfile {
         let own = longest(model, &self.0).cloned().unwrap_or_default();

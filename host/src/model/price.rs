@@ -40,7 +40,8 @@ fn some_dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64
 }
 
 impl Price {
-    /// Dollars for the tokens of one request. Cached tokens are part of the input and have prices of their own.
+    /// Dollars for the tokens of one request. Cached tokens are part of the input and have prices
+    /// of their own.
     #[must_use]
     pub fn of(&self, usage: &Usage) -> f64 {
         let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);

@@ -1,7 +1,7 @@
 //! Prices of models: the operator's own before those of the table of models.
 //!
-//! Owns the section `[prices]` and the cost of requests. It must not know who asks a model, nor what is done when money is spent. Start from
-//! [`Prices::cost`].
+//! Owns the section `[prices]` and the cost of requests. It must not know who asks a model, nor
+//! what is done when money is spent. Start from [`Prices::cost`].
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -33,7 +33,8 @@ impl AddAssign for Cost {
 /// Prices by the beginning of a model's name.
 type Table = BTreeMap<String, Price>;
 
-/// The operator's prices, which go before those of the table: the section `[prices]`. Cheap to clone.
+/// The operator's prices, which go before those of the table: the section `[prices]`. Cheap to
+/// clone.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "Table")]
 pub struct Prices(Arc<Table>);

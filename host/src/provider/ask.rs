@@ -1,7 +1,7 @@
 //! Asks a server about a model: its window, its longest answer, images, prices.
 //!
-//! Owns which kind of server is asked where, and how its answer is read. Every answer is optional and none is believed blindly:
-//! a value of another type is passed over. Start from [`Ask::about`].
+//! Owns which kind of server is asked where, and how its answer is read. Every answer is optional
+//! and none is believed blindly: a value of another type is passed over. Start from [`Ask::about`].
 
 use std::time::Duration;
 
@@ -11,15 +11,18 @@ use tokio_util::sync::CancellationToken;
 use super::http::Http;
 use crate::model::{ModelProfile, Price};
 
-/// Longest wait for all questions about one model. A run waits for it once, before its first request.
+/// Longest wait for all questions about one model. A run waits for it once, before its first
+/// request.
 const PATIENCE: Duration = Duration::from_millis(2_000);
 
 /// Way to ask a server about a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// The list of models, in which vLLM, llama.cpp, Groq, Mistral and most gateways say more than names.
+    /// The list of models, in which vLLM, llama.cpp, Groq, Mistral and most gateways say more than
+    /// names.
     Models,
-    /// The list of models of OpenRouter, which knows the server behind a model better than the table does.
+    /// The list of models of OpenRouter, which knows the server behind a model better than the
+    /// table does.
     OpenRouter,
     /// `/props`, the window that llama.cpp was started with, and the list of models.
     LlamaCpp,
@@ -38,12 +41,14 @@ pub(crate) struct Told {
 }
 
 impl Ask {
-    /// Whether the server is asked about a model that the table knows as well: it may run it in a smaller window.
+    /// Whether the server is asked about a model that the table knows as well: it may run it in a
+    /// smaller window.
     pub(super) fn knows_better(self) -> bool {
         self != Self::Models
     }
 
-    /// Asks about a model. A server that does not answer within two seconds, or not as expected, has said nothing.
+    /// Asks about a model. A server that does not answer within two seconds, or not as expected,
+    /// has said nothing.
     pub(super) async fn about(self, http: &Http, model: &str, cancel: &CancellationToken) -> Told {
         let asking = async {
             match self {
@@ -83,9 +88,10 @@ impl ModelProfile {
     }
 }
 
-/// Ollama runs a model in the window of its own settings, which only `/api/ps` tells, and only once the model is loaded. Before
-/// that, `num_ctx` of the model counts. The window of `/api/show` is the one that the model was trained for, mostly a much
-/// larger one: a prompt that fits it is cut without a word.
+/// Ollama runs a model in the window of its own settings, which only `/api/ps` tells, and only once
+/// the model is loaded. Before that, `num_ctx` of the model counts. The window of `/api/show` is
+/// the one that the model was trained for, mostly a much larger one: a prompt that fits it is cut
+/// without a word.
 async fn ollama(http: &Http, model: &str, cancel: &CancellationToken) -> Told {
     let question = json!({"model": model});
     let shown = http
@@ -145,7 +151,8 @@ fn of_props(props: &Value) -> ModelProfile {
     }
 }
 
-/// The entry of a model in a list. A server with one model serves it under whatever name it is asked for.
+/// The entry of a model in a list. A server with one model serves it under whatever name it is
+/// asked for.
 fn of_list(list: &Value, model: &str) -> ModelProfile {
     let Some(entries) = list.get("data").and_then(Value::as_array) else {
         return ModelProfile::default();

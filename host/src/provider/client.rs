@@ -39,7 +39,8 @@ use crate::model::ModelProfile;
 ///
 /// `server` is what is known of it and of its models.
 ///
-/// # Errors A key that no HTTP header can carry, and a TLS setup that does not work.
+/// # Errors
+/// A key that no HTTP header can carry, and a TLS setup that does not work.
 pub fn connect(
     wire: Wire,
     endpoint: Endpoint,

@@ -1,7 +1,7 @@
 //! Makes the client of a provider that was selected: address, key, headers, dialect.
 //!
-//! Owns which of preset and settings says what. It must not know why the provider was selected (`select` does). Start from
-//! [`connect`].
+//! Owns which of preset and settings says what. It must not know why the provider was selected
+//! (`select` does). Start from [`connect`].
 
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -79,7 +79,8 @@ fn server(
 ) -> ServerProfile {
     let (own, preset) = (found.own, found.preset);
     let is_usual = preset.is_some_and(|preset| is_usual(preset, endpoint));
-    // Another server than the one of the preset: it is asked, and most know the old name of the limit only.
+    // Another server than the one of the preset: it is asked, and most know the old name of the
+    // limit only.
     let preset_here = preset.filter(|preset| is_usual || preset.url.is_err() || preset.is_local);
     let ask = match preset_here {
         Some(preset) => preset.ask,
@@ -117,7 +118,8 @@ pub(super) fn given_url(
     let named = found.own.and_then(|own| own.base_url.clone());
     let named = named.map(|url| (format!("providers.{}.base_url", found.name), url));
     let section = || base_url.map(|url| ("provider.base_url".to_owned(), url.to_owned()));
-    // A provider of another name than its preset is another server: a variable of the preset is not about it.
+    // A provider of another name than its preset is another server: a variable of the preset is not
+    // about it.
     let is_preset = |preset: &&Preset| preset.name == found.name;
     let variable = || {
         let preset = found.preset.filter(is_preset)?;
@@ -236,8 +238,9 @@ fn key(
         };
         return Ok((Some(key), format!("providers.{}.{setting}", found.name)));
     }
-    // The usual key of a preset belongs to the preset's own server. A provider of another name, which is another server, must
-    // name its key: `[providers.mine] preset = "openai"` with a URL does not get OPENAI_API_KEY.
+    // The usual key of a preset belongs to the preset's own server. A provider of another name,
+    // which is another server, must name its key: `[providers.mine] preset = "openai"` with a URL
+    // does not get OPENAI_API_KEY.
     let is_preset = |preset: &&Preset| preset.name == found.name || !has_given_url;
     let usual = found.preset.filter(is_preset).map(|preset| preset.key_env);
     let Some(key_env) = named_env.or(usual) else {
@@ -245,7 +248,8 @@ fn key(
     };
     let variable = keys.variable(key_env);
     let key = variable.as_deref().and_then(ApiKey::new);
-    // Only the public API is known to want a key; a server of one's own says so itself when it does.
+    // Only the public API is known to want a key; a server of one's own says so itself when it
+    // does.
     let is_needed = found.preset.is_some_and(|preset| preset.needs_key) && !has_given_url;
     let is_needed = is_needed || found.preset.is_some_and(|p| p.needs_key && p.url.is_err());
     if key.is_none() && (is_needed || named_env.is_some()) {

@@ -1,8 +1,9 @@
 //! The HTTP client of a model API: connection timeout, proxies, certificates.
 //!
-//! Proxies come from the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), which `reqwest` reads itself, and
-//! are never used for a server on this machine. Certificates are checked against the store of the system, or against
-//! `SSL_CERT_FILE` and `SSL_CERT_DIR` in its place; `ca_file` adds authorities to it. Start from [`build`].
+//! Proxies come from the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), which
+//! `reqwest` reads itself, and are never used for a server on this machine. Certificates are
+//! checked against the store of the system, or against `SSL_CERT_FILE` and `SSL_CERT_DIR` in its
+//! place; `ca_file` adds authorities to it. Start from [`build`].
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Address and key of a model API, and the environment variables that set them.
 //!
-//! Owns keys and keeps them out of logs and errors. It must not read the environment (`select` is handed it) nor send
-//! anything. Start from [`Endpoint`].
+//! Owns keys and keeps them out of logs and errors. It must not read the environment (`select` is
+//! handed it) nor send anything. Start from [`Endpoint`].
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use super::error::Error;
 use super::server_text::ServerText;
 
-/// Least characters of a key that is hidden. Keys that somebody issued have 20 and more; one of fewer than eight characters is
-/// no secret, whoever guards a server with it.
+/// Least characters of a key that is hidden. Keys that somebody issued have 20 and more; one of
+/// fewer than eight characters is no secret, whoever guards a server with it.
 const MIN_SECRET_CHARS: usize = 8;
 
 /// A secret. It can be sent, never shown: `Debug` hides it and there is no `Display`.
@@ -20,15 +20,16 @@ const MIN_SECRET_CHARS: usize = 8;
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// Takes a key, without the white space that copying leaves around it; `None` when nothing is left.
+    /// Takes a key, without the white space that copying leaves around it; `None` when nothing is
+    /// left.
     #[must_use]
     pub fn new(key: &str) -> Option<Self> {
         let key = key.trim();
         (!key.is_empty()).then(|| Self(key.to_owned()))
     }
 
-    /// Whether the text is a secret by its length. Servers without a key are commonly given a dummy such as `k`, `none` or
-    /// `ollama`, which stands within the words of a message by chance.
+    /// Whether the text is a secret by its length. Servers without a key are commonly given a dummy
+    /// such as `k`, `none` or `ollama`, which stands within the words of a message by chance.
     fn is_secret(&self) -> bool {
         self.0.chars().count() >= MIN_SECRET_CHARS
     }
@@ -86,8 +87,8 @@ impl Endpoint {
         Ok(parsed)
     }
 
-    /// A header value of `prefix` and the key that HTTP libraries will not log; `None` without a key, and where another header
-    /// than that of the wire carries it.
+    /// A header value of `prefix` and the key that HTTP libraries will not log; `None` without a
+    /// key, and where another header than that of the wire carries it.
     pub(crate) fn key_header(&self, prefix: &str) -> Result<Option<HeaderValue>, Error> {
         match &self.key_in {
             Some(_) => Ok(None),
@@ -95,7 +96,8 @@ impl Endpoint {
         }
     }
 
-    /// Puts the key into the header [`key_in`](Self::key_in), with `Bearer` before it where that is `authorization`.
+    /// Puts the key into the header [`key_in`](Self::key_in), with `Bearer` before it where that is
+    /// `authorization`.
     pub(super) fn set_key_header(&mut self) -> Result<(), Error> {
         let Some(name) = self.key_in.clone() else {
             return Ok(());
@@ -145,7 +147,8 @@ impl Endpoint {
         url
     }
 
-    /// The address of `path` under the base URL without a version at its end: beside the API that the wire is for.
+    /// The address of `path` under the base URL without a version at its end: beside the API that
+    /// the wire is for.
     pub(crate) fn join_root(&self, path: &str) -> Url {
         let mut root = self.clone();
         let base = root.url.path().trim_end_matches('/');
@@ -162,7 +165,8 @@ impl Endpoint {
         host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// Text of the server, fit for an error. Some servers repeat the key they refuse, so it is taken out first.
+    /// Text of the server, fit for an error. Some servers repeat the key they refuse, so it is
+    /// taken out first.
     pub(crate) fn said(&self, text: &str) -> ServerText {
         match &self.key {
             Some(key) => ServerText::new(&key.hide_in(text)),

@@ -1,7 +1,8 @@
 //! The images of a request: which of them are sent, and the line of text in place of the others.
 //!
-//! Owns how many images a request has room for. It must not know where bytes are kept (they are read through a function) nor
-//! which models take images (`model` does). Start from [`Images::choose`].
+//! Owns how many images a request has room for. It must not know where bytes are kept (they are
+//! read through a function) nor which models take images (`model` does). Start from
+//! [`Images::choose`].
 
 use std::collections::HashMap;
 
@@ -21,8 +22,8 @@ const MAX_TOTAL_BYTES: u64 = 16 << 20;
 pub struct Images(HashMap<String, Result<Vec<u8>, String>>);
 
 impl Images {
-    /// Chooses those that are sent of all blobs of a request, oldest first: the newest that fit. `read` gets the bytes of a
-    /// blob, or says in a few words why there are none.
+    /// Chooses those that are sent of all blobs of a request, oldest first: the newest that fit.
+    /// `read` gets the bytes of a blob, or says in a few words why there are none.
     pub fn choose(blobs: &[&Blob], read: impl Fn(&Blob) -> Result<Vec<u8>, String>) -> Self {
         let mut n_places: HashMap<&str, usize> = HashMap::new();
         for blob in blobs {

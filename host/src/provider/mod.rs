@@ -1,8 +1,8 @@
 //! Model APIs: one trait, one client, and one folder for each wire format.
 //!
-//! A provider turns a [`Request`] into a wire body, sends a body (which hooks may have changed in between), and streams
-//! the answer. Our own message types inside, the provider's at the edge. It knows nothing of tools' code, plugins or
-//! the loop. Start from [`Provider`].
+//! A provider turns a [`Request`] into a wire body, sends a body (which hooks may have changed in
+//! between), and streams the answer. Our own message types inside, the provider's at the edge. It
+//! knows nothing of tools' code, plugins or the loop. Start from [`Provider`].
 
 pub mod anthropic;
 mod ask;
@@ -44,6 +44,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+pub use ask::Ask;
 pub use client::connect;
 pub use error::Error;
 pub use http::HttpConfig;
@@ -157,24 +158,28 @@ pub trait Provider: Send + Sync {
     /// Name of the provider, as in `--provider`.
     fn name(&self) -> &str;
 
-    /// Returns the abilities of a model, as far as they are known by now. Default: the table that comes with Rind.
+    /// Returns the abilities of a model, as far as they are known by now. Default: the table that
+    /// comes with Rind.
     fn profile(&self, model: &str) -> ModelProfile {
         Models::default().of(model, ModelProfile::default())
     }
 
-    /// Whether images may be sent to a model of this name. For one that refuses them a request with an image fails as a whole.
+    /// Whether images may be sent to a model of this name. For one that refuses them a request with
+    /// an image fails as a whole.
     fn takes_images(&self, model: &str) -> bool {
         self.profile(model).images == Some(true)
     }
 
-    /// Asks the server about a model, so that [`profile`](Self::profile) knows more. Called before each request of the agent; it
-    /// returns at once when there is nothing to learn, within a few seconds otherwise, and never fails. Default: does nothing.
+    /// Asks the server about a model, so that [`profile`](Self::profile) knows more. Called before
+    /// each request of the agent; it returns at once when there is nothing to learn, within a few
+    /// seconds otherwise, and never fails. Default: does nothing.
     fn learn<'a>(&'a self, _model: &'a str, _cancel: &'a CancellationToken) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// Returns the number of tokens to limit an answer to, behind a prompt of about `prompt_tokens`. `wanted` is the number
-    /// that settings or hooks want. `None` leaves the limit to the server. Default: `wanted`.
+    /// Returns the number of tokens to limit an answer to, behind a prompt of about
+    /// `prompt_tokens`. `wanted` is the number that settings or hooks want. `None` leaves the limit
+    /// to the server. Default: `wanted`.
     fn answer_limit(&self, _model: &str, wanted: Option<u32>, _prompt_tokens: u64) -> Option<u32> {
         wanted
     }
@@ -187,17 +192,20 @@ pub trait Provider: Send + Sync {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// The body to send for `request`, in the wire format, with the `images` that its messages refer to.
+    /// The body to send for `request`, in the wire format, with the `images` that its messages
+    /// refer to.
     fn body(&self, request: &Request, images: &Images) -> Value;
 
-    /// Takes up a correction that a refusal of `request` asks for: bodies for its model are corrected from now on. Returns
-    /// whether that changes anything, so that the request is worth sending again.
+    /// Takes up a correction that a refusal of `request` asks for: bodies for its model are
+    /// corrected from now on. Returns whether that changes anything, so that the request is worth
+    /// sending again.
     fn mend(&self, _mend: &Mend, _request: &Request) -> bool {
         false
     }
 
-    /// Sends a body and streams the answer: `on` is called for every event as it comes, in this task. Retries what can
-    /// be retried; after [`StreamEvent::Retry`] the answer begins anew, and what was streamed of it before is void. A set `cancel` ends it with [`Error::Cancelled`].
+    /// Sends a body and streams the answer: `on` is called for every event as it comes, in this
+    /// task. Retries what can be retried; after [`StreamEvent::Retry`] the answer begins anew, and
+    /// what was streamed of it before is void. A set `cancel` ends it with [`Error::Cancelled`].
     fn send<'a>(
         &'a self,
         body: Value,

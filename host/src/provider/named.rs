@@ -1,6 +1,7 @@
 //! Providers that the operator names: the section `[providers]`.
 //!
-//! Owns the settings of one provider. It must not know how one is chosen (`select` does). Start from [`NamedProvider`].
+//! Owns the settings of one provider. It must not know how one is chosen (`select` does). Start
+//! from [`NamedProvider`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,27 +14,32 @@ use super::select::SCRIPTED;
 use super::{HttpConfig, Wire};
 use crate::config::Section;
 
-/// One provider, `[providers.NAME]`: a server of one's own, or changes to a provider that Rind knows.
+/// One provider, `[providers.NAME]`: a server of one's own, or changes to a provider that Rind
+/// knows.
 ///
-/// What is absent comes from the preset, which is the one of the same name where `preset` names none. A project's settings
-/// cannot have this section: it says where keys go, and which command is run for them.
+/// What is absent comes from the preset, which is the one of the same name where `preset` names
+/// none. A project's settings cannot have this section: it says where keys go, and which command is
+/// run for them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NamedProvider {
     /// The provider of Rind's table that this one is like.
     pub preset: Option<String>,
-    /// Format of the API: `anthropic-messages` or `openai-chat`. Default: that of the preset, or `openai-chat`.
+    /// Format of the API: `anthropic-messages` or `openai-chat`. Default: that of the preset, or
+    /// `openai-chat`.
     pub wire: Option<Wire>,
     /// Base URL of the API. A provider without a preset needs one.
     pub base_url: Option<String>,
     /// Environment variable, or name in `secrets.toml`, that holds the key.
     pub api_key_env: Option<String>,
-    /// Command whose first line of output is the key: a program and its arguments. It runs once, in the folder of
-    /// `config.toml`.
+    /// Command whose first line of output is the key: a program and its arguments. It runs once, in
+    /// the folder of `config.toml`.
     pub api_key_command: Option<Vec<String>>,
-    /// File whose first line is the key, readable by its owner alone. A relative path is in the folder of `config.toml`.
+    /// File whose first line is the key, readable by its owner alone. A relative path is in the
+    /// folder of `config.toml`.
     pub api_key_file: Option<PathBuf>,
-    /// Header that carries the key, in place of the one of the wire; `authorization` puts `Bearer` before it.
+    /// Header that carries the key, in place of the one of the wire; `authorization` puts `Bearer`
+    /// before it.
     pub api_key_header: Option<String>,
     /// The model that is asked when none is chosen.
     pub model: Option<String>,
@@ -43,7 +49,8 @@ pub struct NamedProvider {
     pub headers: BTreeMap<String, String>,
     /// Fields that are merged into the body of every request.
     pub extra_body: Map<String, Value>,
-    /// Fields of the body that the server refuses, such as `stream_options`, `temperature` or `tools`.
+    /// Fields of the body that the server refuses, such as `stream_options`, `temperature` or
+    /// `tools`.
     pub leave_out: Vec<String>,
     /// Field that limits the tokens of an answer: `max_tokens` or `max_completion_tokens`.
     pub token_limit: Option<TokenLimit>,

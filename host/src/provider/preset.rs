@@ -1,7 +1,8 @@
 //! The providers that Rind knows by name: one table.
 //!
-//! A row says where a provider is, which wire it speaks, where its key is looked for, and in what it differs from the usual. A
-//! server that is not in the table is described in the settings, `[providers.NAME]`. Start from [`PRESETS`].
+//! A row says where a provider is, which wire it speaks, where its key is looked for, and in what
+//! it differs from the usual. A server that is not in the table is described in the settings,
+//! `[providers.NAME]`. Start from [`PRESETS`].
 
 use super::ask::Ask;
 use super::dialect::TokenLimit;
@@ -193,7 +194,8 @@ pub(super) static PRESETS: [Preset; 15] = [
         token_limit: TokenLimit::MaxCompletionTokens,
         ..CHAT
     },
-    // With a key of Bedrock, or a gateway in front of it. Requests are not signed with AWS credentials.
+    // With a key of Bedrock, or a gateway in front of it. Requests are not signed with AWS
+    // credentials.
     Preset {
         name: "bedrock",
         title: "Amazon Bedrock",
@@ -203,7 +205,8 @@ pub(super) static PRESETS: [Preset; 15] = [
         model: Err("openai.gpt-oss-120b-1:0"),
         ..CHAT
     },
-    // Its keys are tokens that are valid for an hour: `api_key_command = ["gcloud", "auth", "print-access-token"]`.
+    // Its keys are tokens that are valid for an hour: `api_key_command = ["gcloud", "auth",
+    // "print-access-token"]`.
     Preset {
         name: "vertex",
         title: "Google Vertex AI",
@@ -261,7 +264,8 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     PRESETS.iter().map(|preset| preset.name)
 }
 
-/// Returns the provider that issued a key and the variable for it, by the beginning that an issuer gives all of its keys.
+/// Returns the provider that issued a key and the variable for it, by the beginning that an issuer
+/// gives all of its keys.
 #[cfg(feature = "cli")]
 pub(crate) fn issuer(key: &str) -> Option<(&'static str, &'static str)> {
     let issuers = [
@@ -304,11 +308,8 @@ mod tests {
             );
             let (Ok(model) | Err(model)) = preset.model;
             assert!(!model.is_empty(), "{name}");
-            assert_ne!(
-                model.contains('/') && preset.names == Names::Plain,
-                true,
-                "{name}"
-            );
+            let has_slash = model.contains('/');
+            assert!(!has_slash || preset.names != Names::Plain, "{name}");
         }
     }
 

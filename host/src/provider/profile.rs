@@ -1,7 +1,7 @@
 //! Knowledge of a client about its server: the dialect, and the profiles of its models.
 //!
-//! Owns where a profile comes from (settings, the server, the table) and the limit of an answer that follows from it. It must
-//! not know a wire. Start from [`ServerProfile`].
+//! Owns where a profile comes from (settings, the server, the table) and the limit of an answer
+//! that follows from it. It must not know a wire. Start from [`ServerProfile`].
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -16,19 +16,20 @@ use super::mend::Mend;
 use crate::lock::lock;
 use crate::model::{ModelProfile, Models};
 
-/// Most tokens of an answer that are asked for where neither settings nor hooks say a number. A file of 100 kB fits; a longer
-/// answer is rather one that repeats itself.
+/// Most tokens of an answer that are asked for where neither settings nor hooks say a number. A
+/// file of 100 kB fits; a longer answer is rather one that repeats itself.
 const MAX_UNASKED_TOKENS: u32 = 64_000;
 
-/// Tokens of an answer for which there is room whatever the estimate of the prompt says: the estimate may be too high, and an
-/// answer of a few tokens is no use.
+/// Tokens of an answer for which there is room whatever the estimate of the prompt says: the
+/// estimate may be too high, and an answer of a few tokens is no use.
 const MIN_ANSWER_TOKENS: u64 = 1_024;
 
 /// Tokens left free in the window: an estimated prompt is a few percent off.
 const MARGIN_PERCENT: u64 = 5;
 
-/// Window of a model on this machine about which neither the settings, nor the server, nor the table say anything. Servers
-/// there commonly run with 4,096 to 32,768 tokens, whatever the model was trained for.
+/// Window of a model on this machine about which neither the settings, nor the server, nor the
+/// table say anything. Servers there commonly run with 4,096 to 32,768 tokens, whatever the model
+/// was trained for.
 const LOCAL_WINDOW_TOKENS: u64 = 32_768;
 
 /// Times that a server is asked about one model, when its answer may still change.
@@ -67,7 +68,8 @@ impl ServerProfile {
         profile
     }
 
-    /// Asks the server about a model, unless it has said everything. A failure is remembered and never an error.
+    /// Asks the server about a model, unless it has said everything. A failure is remembered and
+    /// never an error.
     pub(crate) async fn learn(&self, http: &Http, model: &str, cancel: &CancellationToken) {
         let Some(ask) = self.ask else { return };
         let known = lock(&self.told).get(model).cloned();
@@ -100,8 +102,9 @@ impl ServerProfile {
         self.dialect.apply(body, &profile);
     }
 
-    /// Tokens to limit an answer to, behind a prompt of about `prompt_tokens`. `wanted` is the number that settings or hooks
-    /// want; without one a limit is set only for a wire that needs it, because most servers have the better default.
+    /// Tokens to limit an answer to, behind a prompt of about `prompt_tokens`. `wanted` is the
+    /// number that settings or hooks want; without one a limit is set only for a wire that needs
+    /// it, because most servers have the better default.
     pub(crate) fn answer_limit(
         &self,
         model: &str,

@@ -64,7 +64,7 @@ pub(crate) fn status_failure(
     let (message, code) = read_error(body);
     let said = endpoint.said(&message);
     let provider = endpoint.provider.clone();
-    let retry_after = retry_after(headers, crate::clock::now_ms());
+    let retry_after = retry_after(headers, crate::clock::now_ms()).or_else(|| retry_delay(body));
     let mend = Mend::of_refusal(status, &message, &code);
     let is_mendable = mend.is_some();
     let error = match status {
@@ -113,6 +113,15 @@ pub(crate) fn status_failure(
             provider,
             key_env: endpoint.key_env.clone(),
         },
+        // Gemini says so with a 400.
+        400 if endpoint.key.is_some() && message.contains("API key not valid") => {
+            Error::RefusedKey {
+                provider,
+                key_env: endpoint.key_env.clone(),
+                status,
+                said,
+            }
+        }
         401 | 403 if endpoint.key.is_some() => Error::RefusedKey {
             provider,
             key_env: endpoint.key_env.clone(),
@@ -339,6 +348,18 @@ fn retry_after(headers: &HeaderMap, now_ms: i64) -> Option<Duration> {
     Some(Duration::from_millis(wait_ms))
 }
 
+/// The delay that Gemini asks for in the details of an error: `google.rpc.RetryInfo`, as `"3.5s"`.
+fn retry_delay(body: &str) -> Option<Duration> {
+    let body: Value = serde_json::from_str(body).ok()?;
+    let body = body.get(0).unwrap_or(&body);
+    let details = body.pointer("/error/details")?.as_array()?;
+    let delay = details
+        .iter()
+        .find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    let seconds = delay.strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -490,5 +511,9 @@ mod tests {
         let wait = Some(Duration::from_millis(1500));
         assert_eq!(retry_after(&HeaderMap::from_iter(both), now_ms), wait);
         assert_eq!(retry_after(&HeaderMap::new(), now_ms), None);
+        let body =
+            r#"[{"error": {"code": 429, "details": [{"@type": "x"}, {"retryDelay": "1.5s"}]}}]"#;
+        assert_eq!(retry_delay(body), wait);
+        assert_eq!(retry_delay("{}"), None);
     }
 }

@@ -5,8 +5,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::server::{Reply, Server};
 
-/// Window and images of the model `m` as the provider `name` knows them after it has asked a server with these replies, and
-/// the requests that it asked with.
+/// Window and images of the model `m` as the provider `name` knows them after it has asked a server
+/// with these replies, and the requests that it asked with.
 async fn asked(name: &str, replies: &[&str]) -> (Option<u64>, Option<bool>, Vec<String>) {
     let replies = replies.iter().map(|body| Reply::plain(200, &[], body));
     let server = Server::start(replies.collect()).await;

@@ -1,5 +1,5 @@
-//! Proxies of the environment and certificates of a private authority: a program on its own, a proxy that takes `CONNECT`, and a
-//! server that speaks TLS.
+//! Proxies of the environment and certificates of a private authority: a program on its own, a
+//! proxy that takes `CONNECT`, and a server that speaks TLS.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, Stream};
 
-/// Authority that signed the certificate of `models.test`; both are valid until 2126. The key guards nothing.
+/// Authority that signed the certificate of `models.test`; both are valid until 2126. The key
+/// guards nothing.
 const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/recorded/tls/ca.pem");
 const CERTIFICATE: &[u8] = include_bytes!("../../recorded/tls/server.pem");
 const KEY: &[u8] = include_bytes!("../../recorded/tls/server.key");
@@ -42,7 +43,8 @@ fn read_request(stream: &mut impl Read) -> Option<String> {
     }
 }
 
-/// A proxy in front of a model server at `models.test`. Returns its port and the first lines of what it was asked.
+/// A proxy in front of a model server at `models.test`. Returns its port and the first lines of
+/// what it was asked.
 fn start() -> (u16, Arc<Mutex<Vec<String>>>) {
     let provider = rustls::crypto::ring::default_provider();
     let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();

@@ -5,29 +5,31 @@ use serde::Deserialize;
 use crate::config::number;
 use crate::model::ModelProfile;
 
-/// Settings for compaction: when the conversation is shortened, and how much of it stays. Tokens are counted before a request
-/// is sent, and the count follows what the provider reports.
+/// Settings for compaction: when the conversation is shortened, and how much of it stays. Tokens
+/// are counted before a request is sent, and the count follows what the provider reports.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompactConfig {
     /// Whether it is done at all.
     pub enabled: bool,
-    /// A request with more tokens than this, system prompt and tools included, is preceded by compaction. Absent: four fifths
-    /// of what the model's window leaves beside an answer, or 80,000 when the window is not known.
+    /// A request with more tokens than this, system prompt and tools included, is preceded by
+    /// compaction. Absent: four fifths of what the model's window leaves beside an answer, or
+    /// 80,000 when the window is not known.
     #[serde(deserialize_with = "number::within_if_set::<100, 1_000_000_000, _, _>")]
     pub threshold_tokens: Option<u64>,
     /// Number of the newest messages that always stay.
     #[serde(deserialize_with = "number::within::<0, 1_000_000_000, _, _>")]
     pub keep_last_messages: usize,
-    /// Tokens of the newest messages that always stay. A tool call and its result are never parted, so it may be more. With a
-    /// threshold that follows the window it is a quarter of that at most.
+    /// Tokens of the newest messages that always stay. A tool call and its result are never parted,
+    /// so it may be more. With a threshold that follows the window it is a quarter of that at most.
     #[serde(deserialize_with = "number::within::<0, 1_000_000_000, _, _>")]
     pub keep_tokens: u64,
     /// Longest summary, in tokens; also at most half of the messages that it replaces.
     #[serde(deserialize_with = "number::within::<10, 1_000_000_000, _, _>")]
     pub max_summary_tokens: u64,
-    /// A request that has more tokens than this after all is sent with its tool results cut, the oldest first. The session
-    /// keeps them whole. Absent: the window without room for an answer, or never when the window is not known.
+    /// A request that has more tokens than this after all is sent with its tool results cut, the
+    /// oldest first. The session keeps them whole. Absent: the window without room for an answer,
+    /// or never when the window is not known.
     #[serde(deserialize_with = "number::within_if_set::<100, 1_000_000_000, _, _>")]
     pub hard_limit_tokens: Option<u64>,
 }
@@ -45,18 +47,19 @@ impl Default for CompactConfig {
     }
 }
 
-/// Threshold for a model of an unknown window: leaves room for an answer and a large tool result in one of 128,000, the smallest
-/// that is common on the internet.
+/// Threshold for a model of an unknown window: leaves room for an answer and a large tool result in
+/// one of 128,000, the smallest that is common on the internet.
 const UNKNOWN_WINDOW_THRESHOLD: u64 = 80_000;
 
-/// Part of the room for prompts that is used before compaction, in percent. The rest takes the next tool results, and the error
-/// of the estimate.
+/// Part of the room for prompts that is used before compaction, in percent. The rest takes the next
+/// tool results, and the error of the estimate.
 const THRESHOLD_PERCENT: u64 = 80;
 
 /// Least threshold that follows from a window: below it nothing but the system prompt fits.
 const LEAST_THRESHOLD: u64 = 1_000;
 
-/// Limits of the requests to one model, in tokens: the settings, filled in from the profile of the model.
+/// Limits of the requests to one model, in tokens: the settings, filled in from the profile of the
+/// model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) threshold: u64,
@@ -88,7 +91,8 @@ impl Limits {
 }
 
 impl CompactConfig {
-    /// Tokens of a request to a model of this profile above which older messages are replaced; `None` when they never are.
+    /// Tokens of a request to a model of this profile above which older messages are replaced;
+    /// `None` when they never are.
     #[must_use]
     pub fn threshold(&self, model: &ModelProfile) -> Option<u64> {
         self.enabled.then(|| self.limits(model).threshold)
@@ -96,7 +100,8 @@ impl CompactConfig {
 
     /// The limits for a model. A setting wins over the window.
     pub(super) fn limits(&self, model: &ModelProfile) -> Limits {
-        // The answer shares the window with the prompt. A model that may fill its whole window with one answer gets a quarter.
+        // The answer shares the window with the prompt. A model that may fill its whole window with
+        // one answer gets a quarter.
         let room = model.window_tokens.map(|window| {
             let answer = model.answer_tokens.map_or(u64::MAX, u64::from);
             window - answer.min(window / 4)

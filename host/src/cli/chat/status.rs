@@ -1,5 +1,5 @@
-//! The line below the editor: the model, how full its window is, what the session cost, which plugins hold text back, and what
-//! plugins say of themselves.
+//! The line below the editor: the model, how full its window is, what the session cost, which
+//! plugins hold text back, and what plugins say of themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::event::{Event, Stamped};
 use crate::provider::{Provider, Selected};
 use crate::text::one_line;
 
-/// Tokens of a conversation from which on it is made shorter, which follow the window of the model: that is asked of some
-/// servers with the first request only.
+/// Tokens of a conversation from which on it is made shorter, which follow the window of the model:
+/// that is asked of some servers with the first request only.
 #[derive(Clone, Default)]
 pub(super) struct Window {
     provider: Option<Arc<dyn Provider>>,

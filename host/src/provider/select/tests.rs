@@ -1,0 +1,312 @@
+//! Which provider and which model come of settings, environment and names.
+
+use std::collections::HashMap;
+
+use super::*;
+use crate::provider::endpoint::ApiKey;
+
+/// `provider model: why`, or the error.
+fn check(config: &ProviderConfig, env: &[(&str, &str)]) -> String {
+    let look_up = |name: &str| {
+        env.iter()
+            .find(|(variable, _)| *variable == name)
+            .map(|(_, value)| (*value).to_owned())
+    };
+    match select(config, &look_up) {
+        Ok(Selected {
+            provider,
+            model,
+            why,
+            ..
+        }) => format!("{} {model}: {why}", provider.name()),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Checks a table with a case in each line: settings, the environment, and what comes of them,
+/// between `|`.
+fn check_all(table: &str) {
+    for case in table.trim().lines() {
+        let [toml, env, expected] = case.split('|').map(str::trim).collect::<Vec<_>>()[..] else {
+            panic!("{case}");
+        };
+        let env: Vec<_> = env
+            .split_whitespace()
+            .filter_map(|v| v.split_once('='))
+            .collect();
+        let toml = toml.replace("; ", "\n");
+        assert_eq!(check(&config(&toml), &env), expected, "{case}");
+    }
+}
+
+fn config(toml: &str) -> ProviderConfig {
+    toml::from_str(toml).unwrap()
+}
+
+#[test]
+fn the_environment_decides_when_nothing_is_named() {
+    let blank = [("ANTHROPIC_API_KEY", " ")];
+    let expected = "scripted scripted: no key and no model server is configured";
+    assert_eq!(check(&config(""), &blank), expected);
+    check_all(
+        "
+        | | scripted scripted: no key and no model server is configured
+        | OPENAI_API_KEY=k ANTHROPIC_API_KEY=k | anthropic claude-sonnet-5-5: ANTHROPIC_API_KEY is set
+        | OPENAI_API_KEY=k | openai gpt-5.4: OPENAI_API_KEY is set
+        | OPENAI_BASE_URL=http://127.0.0.1:8000/v1 | openai gpt-5.4: OPENAI_BASE_URL is set
+        model = 'm' | ANTHROPIC_API_KEY=k | anthropic m: ANTHROPIC_API_KEY is set
+        base_url = 'http://h/v1' | | openai gpt-5.4: a base URL is configured
+        ",
+    );
+}
+
+#[test]
+fn a_name_wins_over_the_environment() {
+    check_all(
+        "
+        name = 'scripted' | ANTHROPIC_API_KEY=k | scripted scripted: scripted was asked for
+        name = 'openai' | ANTHROPIC_API_KEY=k | no API key for openai: set OPENAI_API_KEY, or choose \
+            another provider with --provider
+        name = 'anthropic'; api_key_env = 'MINE' | ANTHROPIC_API_KEY=k | no API key for anthropic: set \
+            MINE, or choose another provider with --provider
+        name = 'anthropic'; api_key_env = 'MINE' | MINE=k | anthropic claude-sonnet-5-5: anthropic was asked for
+        name = 'anthropic' | ANTHROPIC_BASE_URL=http://localhost:1 | anthropic claude-sonnet-5-5: anthropic was asked for
+        name = 'ollama' | | no model chosen for ollama: name one with --model, for example `--model qwen3.8:27b`
+        name = 'ollama'; model = 'm' | | ollama m: ollama was asked for
+        name = 'openrouter'; model = 'm' | OPENROUTER_API_KEY=k | openrouter m: openrouter was asked for
+        name = 'gemeni' | | unknown provider `gemeni`; known: anthropic, openai, ollama, openrouter, gemini, deepseek, mistral, \
+            groq, xai, azure, bedrock, vertex, lm-studio, llama-cpp, vllm, scripted
+        name = 'openai'; base_url = 'localhost' | | provider.base_url of openai cannot be used: not a URL \
+            (relative URL without a base); write it as http://127.0.0.1:11434/v1
+        ",
+    );
+}
+
+const PROVIDERS: &str = "
+    [mine]
+    base_url = 'http://mine/v1'
+    model = 'm1'
+    models = ['anthropic/own']
+    [claude]
+    preset = 'anthropic'
+    api_key_env = 'MINE'
+    [openrouter]
+    headers = {x-title = 'rind'}";
+
+/// `provider model`, or the error, with [`PROVIDERS`] in the settings.
+fn chosen(provider: &str, is_pinned: bool, env: &[(&str, &str)]) -> String {
+    let choice = Choice {
+        provider: config(provider),
+        providers: toml::from_str(PROVIDERS).unwrap(),
+        is_pinned,
+        ..Choice::default()
+    };
+    let env: HashMap<&str, &str> = env.iter().copied().collect();
+    let look_up = |name: &str| env.get(name).map(|value| (*value).to_owned());
+    match choice.select(&Variables(&look_up)) {
+        Ok(selected) => format!("{} {}", selected.provider.name(), selected.model),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_name_before_the_slash_of_a_model_is_a_provider_unless_it_is_a_vendor() {
+    let keys = [
+        ("ANTHROPIC_API_KEY", "k"),
+        ("OPENAI_API_KEY", "k"),
+        ("OPENROUTER_API_KEY", "k"),
+        ("GROQ_API_KEY", "k"),
+        ("MINE", "k"),
+    ];
+    for (provider, expected) in [
+        ("model = 'openai/gpt-5.4'", "openai gpt-5.4"),
+        (
+            "model = 'openrouter/anthropic/claude-x'",
+            "openrouter anthropic/claude-x",
+        ),
+        ("model = 'openrouter/auto'", "openrouter openrouter/auto"),
+        ("model = 'mine/a/b'", "mine a/b"),
+        ("model = 'claude/claude-opus-5-5'", "claude claude-opus-5-5"),
+        ("model = 'ollama/qwen3.8:27b'", "ollama qwen3.8:27b"),
+        ("model = 'scripted/x'; name = 'openai'", "openai scripted/x"),
+        // No provider: the slash belongs to the name.
+        ("model = 'acme/x'", "anthropic acme/x"),
+        ("model = '/x'", "anthropic /x"),
+        ("model = 'openai/'", "anthropic openai/"),
+        // Resellers, and servers of one's own, have such names themselves.
+        (
+            "name = 'openrouter'; model = 'openai/gpt-5.4'",
+            "openrouter openai/gpt-5.4",
+        ),
+        (
+            "name = 'openrouter'; model = 'openrouter/openai/gpt-5.4'",
+            "openrouter openai/gpt-5.4",
+        ),
+        (
+            "name = 'openrouter'; model = 'openrouter/auto'",
+            "openrouter openrouter/auto",
+        ),
+        (
+            "name = 'groq'; model = 'openai/gpt-oss-120b'",
+            "groq openai/gpt-oss-120b",
+        ),
+        (
+            "name = 'groq'; model = 'groq/openai/gpt-oss-120b'",
+            "groq openai/gpt-oss-120b",
+        ),
+        (
+            "base_url = 'http://h/v1'; name = 'openai'; model = 'openai/gpt-oss-20b'",
+            "openai openai/gpt-oss-20b",
+        ),
+        (
+            "name = 'mine'; model = 'anthropic/own'",
+            "mine anthropic/own",
+        ),
+        ("name = 'mine'; model = 'openai/other'", "mine openai/other"),
+        // The operator's own names always count.
+        (
+            "name = 'openrouter'; model = 'claude/claude-opus-5-5'",
+            "claude claude-opus-5-5",
+        ),
+        (
+            "name = 'anthropic'; model = 'openai/gpt-5.4'",
+            "openai gpt-5.4",
+        ),
+        ("name = 'mine'", "mine m1"),
+    ] {
+        let provider = provider.replace("; ", "\n");
+        assert_eq!(chosen(&provider, false, &keys), expected, "{provider}");
+    }
+    let both = "name = 'anthropic'\nmodel = 'openai/gpt-5.4'";
+    assert_eq!(chosen(both, true, &keys), "anthropic openai/gpt-5.4");
+}
+
+#[test]
+fn a_key_goes_to_the_server_that_it_is_for_and_to_no_other() {
+    let env = [
+        ("OPENAI_API_KEY", "sk-openai-1234"),
+        ("ANTHROPIC_API_KEY", "sk-ant-1234"),
+    ];
+    let look_up = |name: &str| {
+        let found = env.iter().find(|(variable, _)| *variable == name);
+        found.map(|(_, value)| (*value).to_owned())
+    };
+    // Settings of the provider, its name, the key that it gets.
+    for (own, name, expected) in [
+        (
+            "[openai]\nbase_url = 'http://h/v1'",
+            "openai",
+            Some("sk-openai-1234"),
+        ),
+        (
+            "[mine]\npreset = 'openai'\nbase_url = 'http://h/v1'",
+            "mine",
+            None,
+        ),
+        ("[mine]\nbase_url = 'http://h/v1'", "mine", None),
+        ("[mine]\npreset = 'openai'", "mine", Some("sk-openai-1234")),
+        (
+            "[mine]\nbase_url = 'http://h/v1'\napi_key_env = 'ANTHROPIC_API_KEY'",
+            "mine",
+            Some("sk-ant-1234"),
+        ),
+    ] {
+        let choice = Choice {
+            providers: toml::from_str(own).unwrap(),
+            ..Choice::default()
+        };
+        let found = choice.named(name).unwrap();
+        let config = ProviderConfig::default();
+        let made = crate::provider::connect::endpoint(found, &config, &Variables(&look_up));
+        assert_eq!(made.unwrap().key, expected.and_then(ApiKey::new), "{own}");
+    }
+    // The address of [provider] is not that of a provider before the slash.
+    let elsewhere = "base_url = 'http://h/v1'\nname = 'openai'\nmodel = 'claude/x'";
+    assert_eq!(chosen(elsewhere, false, &[("MINE", "k")]), "claude x");
+}
+
+#[test]
+fn settings_of_a_named_provider_that_cannot_be_used_are_told_with_their_name() {
+    for (own, expected) in [
+        (
+            "[mine]",
+            "providers.mine.base_url of mine cannot be used: it is missing; write it as http://127.0.0.1:8000/v1",
+        ),
+        (
+            "[mine]\npreset = 'opnai'",
+            "unknown provider `opnai`; known: mine, anthropic, openai,",
+        ),
+        (
+            "[azure]",
+            "providers.azure.base_url of azure cannot be used: it is missing; write it as https://NAME.openai",
+        ),
+        (
+            "[openai]\napi_key_command = ['x']",
+            "providers.openai.api_key_command of openai cannot be used: this program takes",
+        ),
+        (
+            "[openai]\napi_key_command = ['x']\napi_key_file = 'x'",
+            "providers.openai.api_key_command of openai cannot be used: only one",
+        ),
+        (
+            "[openai]\nheaders = {'a b' = 'x'}",
+            "providers.openai.headers.a b of openai cannot be used: this is no name",
+        ),
+        (
+            "[openai]\nheaders = {a = \"x\\ny\"}",
+            "providers.openai.headers.a of openai cannot be used: the value",
+        ),
+        (
+            "[openai]\napi_key_header = 'a b'",
+            "providers.openai.api_key_header of openai cannot be used: this is",
+        ),
+    ] {
+        let (name, _) = own.trim_start_matches('[').split_once(']').unwrap();
+        let choice = Choice {
+            provider: config(&format!("name = '{name}'")),
+            providers: toml::from_str(own).unwrap(),
+            ..Choice::default()
+        };
+        let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "sk-1".to_owned());
+        let error = choice.select(&Variables(&env)).err().unwrap().to_string();
+        assert!(error.starts_with(expected), "{own}: {error}");
+    }
+    for bad in [
+        "['a/b']",
+        "[scripted]",
+        "['']",
+        "[a]\nkey = 'x'",
+        "[a]\nwire = 'x'",
+    ] {
+        assert!(toml::from_str::<ProvidersConfig>(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_script_that_is_not_there_is_named() {
+    let error = check(&config("script = \"/nowhere/s.toml\""), &[]);
+    assert_eq!(
+        error,
+        "cannot read the script /nowhere/s.toml: check the path"
+    );
+}
+
+#[test]
+fn the_openai_key_does_not_go_to_ollama() {
+    let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "k".to_owned());
+    let choice = Choice::default();
+    let ollama = choice.named("ollama").unwrap();
+    let endpoint =
+        crate::provider::connect::endpoint(ollama, &ProviderConfig::default(), &Variables(&env))
+            .unwrap();
+    assert_eq!(endpoint.key, None);
+    assert_eq!(endpoint.shown_url(), "http://127.0.0.1:11434/v1");
+}
+
+#[test]
+fn unknown_settings_are_refused() {
+    assert!(toml::from_str::<ProviderConfig>("nmae = \"x\"").is_err());
+    assert!(toml::from_str::<ProviderConfig>("[http]\nidle = 1").is_err());
+    let config = config("[http]\nidle_timeout_ms = 1");
+    assert_eq!(config.http.max_attempts, 4);
+}
