@@ -32,10 +32,12 @@ pub mod secret;
 pub mod config;
 pub mod event;
 
+// Profiles of models.
+pub mod model;
+
 // Parts of a turn.
 #[doc(hidden)]
 pub mod folder;
-pub mod model;
 pub mod price;
 pub mod provider;
 pub mod session;

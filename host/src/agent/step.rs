@@ -25,24 +25,24 @@ pub(super) struct Step {
     pub(super) draft: String,
     /// Whether the model is to be asked again: it called tools, or a plugin said something about its answer.
     pub(super) goes_on: bool,
-    /// How the answer came short of one.
+    /// The way in which the answer is incomplete; `None` for a whole one.
     pub(super) shortfall: Option<Shortfall>,
 }
 
-/// How an answer came short of being one.
+/// The way in which an answer is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shortfall {
     /// A limit cut its text, which the next step continues.
     CutText,
     /// A limit cut it within its tool calls.
     CutCalls,
-    /// It has neither text nor tool calls.
+    /// There is neither text nor a tool call.
     Empty,
 }
 
-/// What came of a request.
+/// Outcome of a request.
 enum Asked {
-    Answered(Response),
+    Answered(Box<Response>),
     /// Refused as longer than the model's window, in these words.
     TooLong(String),
     /// Refused in these words, in a form that it was corrected for.
@@ -71,7 +71,7 @@ impl Turn<'_> {
         self.agent.join_archived(&scope).await;
         let request = self.build_request().await?;
         let response = match self.ask(&request).await? {
-            Asked::Answered(response) => response,
+            Asked::Answered(response) => *response,
             Asked::TooLong(why) | Asked::Mended(why) => self.ask_shorter(&request, why).await?,
         };
         let reply = self.take_reply(response).await?;
@@ -145,7 +145,7 @@ impl Turn<'_> {
         );
         let request = self.build_request().await?;
         match self.ask(&request).await? {
-            Asked::Answered(response) => Ok(response),
+            Asked::Answered(response) => Ok(*response),
             Asked::TooLong(_) | Asked::Mended(_) => Err(Stop::Provider(why)),
         }
     }
@@ -210,7 +210,7 @@ impl Turn<'_> {
         };
         let config = &scope.spec.config.compact;
         self.agent.compaction.learn(request, reported, config);
-        Ok(Asked::Answered(response))
+        Ok(Asked::Answered(Box::new(response)))
     }
 
     /// `post-reason`, then the answer becomes a message.
@@ -264,7 +264,7 @@ impl Turn<'_> {
     }
 }
 
-/// How an answer came short of being one. Hooks may empty an answer on purpose, so what the model wrote counts.
+/// Finds out whether an answer is incomplete. Hooks may empty an answer on purpose, so the text before the hooks counts.
 fn shortfall(response: &Response, written: &str) -> Option<Shortfall> {
     let has_calls = response.message.tool_calls().next().is_some();
     match response.finish {

@@ -239,20 +239,21 @@ impl<'a> Turn<'a> {
             if n_cut >= MAX_CUT {
                 return Ok(self.cut(&draft, CUT_AGAIN));
             }
-            if is_cut_text {
+            let has_step = self.step < self.last_step;
+            if is_cut_text && has_step {
                 begun = step.draft;
                 self.push(Message::text(Role::User, CONTINUE).from(Origin::Reflection))
                     .await?;
                 continue;
             }
-            if n_empty > 0 && !step.goes_on {
-                if n_empty > 1 {
-                    self.agent.notice(Level::Warn, EMPTY_AGAIN);
-                    return Ok(DraftAnswer {
-                        draft: format!("[{EMPTY_AGAIN}]"),
-                        is_cut: false,
-                    });
-                }
+            if n_empty > 1 && !step.goes_on {
+                self.agent.notice(Level::Warn, EMPTY_AGAIN);
+                return Ok(DraftAnswer {
+                    draft: format!("[{EMPTY_AGAIN}]"),
+                    is_cut: false,
+                });
+            }
+            if n_empty == 1 && !step.goes_on && has_step {
                 self.push(Message::text(Role::User, EMPTY).from(Origin::Reflection))
                     .await?;
                 continue;

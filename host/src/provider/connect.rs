@@ -69,7 +69,7 @@ fn is_usual(preset: &Preset, endpoint: &Endpoint) -> bool {
     usual.is_some_and(|usual| usual.host_str() == endpoint.url.host_str())
 }
 
-/// Everything that is known of a server beside its address.
+/// Collects the profile of a server from its preset and from the settings.
 fn server(
     choice: &Choice,
     found: Found<'_>,

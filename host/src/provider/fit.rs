@@ -14,7 +14,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use super::mend::{Mends, has_reasoning};
+use super::mend::{BETWEEN, Mends, has_reasoning};
 use super::{Request, Wire};
 use crate::message::{Content, Message, Role, ToolCall, ToolResult, Writer};
 
@@ -38,9 +38,6 @@ const NO_OUTPUT: &str = "[no output]";
 
 /// First message of a conversation that would begin with the model: every API wants the user first.
 const BEGINNING: &str = "[the beginning of the conversation was left out]";
-
-/// Answer of the model between results and the user, where roles must alternate.
-const BETWEEN: &str = "[interrupted by the user]";
 
 /// The server that reads a conversation.
 pub(super) struct Target<'a> {
@@ -341,6 +338,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::provider::mend::Mend;
 
     fn call(id: &str, name: &str) -> Content {
         Content::ToolCall(ToolCall::new(id, name, json!({})))
@@ -514,7 +512,7 @@ mod tests {
         );
         let mut mends = Mends::default();
         let messages = vec![user("go"), thought("m"), result("a", "x")];
-        mends.learn(&super::super::mend::Mend::DropReasoning, &messages);
+        mends.learn(&Mend::DropReasoning, &messages);
         assert_eq!(
             shown(messages, &mends),
             ["User go", "Assistant a:look", "Tool a=x"]
@@ -529,16 +527,9 @@ mod tests {
             result("a", "x"),
             user("stop"),
         ];
-        let mends = Mends {
-            alternates_roles: true,
-            has_short_ids: true,
-            ..Mends::default()
-        };
+        let mends = Mends::of(&[Mend::AlternateRoles, Mend::ShortIds]);
         let lines = shown(messages, &mends);
-        assert_eq!(
-            lines[3..],
-            ["Assistant [interrupted by the user]", "User stop"]
-        );
+        assert_eq!(lines[3..], ["Assistant [the user goes on]", "User stop"]);
         assert!(lines[2].starts_with(&format!("Tool {}=", short_id("a"))));
     }
 

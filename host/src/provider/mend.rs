@@ -43,6 +43,9 @@ const TOKEN_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 /// Signature that Gemini takes for a call that it did not make itself.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
+/// Answer of the model between results and a message of the user, where roles must alternate.
+pub(super) const BETWEEN: &str = "[the user goes on]";
+
 /// Words with which servers refuse a field.
 const REFUSES: [&str; 15] = [
     "unknown",
@@ -263,6 +266,9 @@ impl Mends {
                 fields.insert(to.to_owned(), limit);
             }
         }
+        if self.alternates_roles {
+            alternate_roles(fields);
+        }
         if self.fills_reasoning {
             fill_reasoning(fields);
         }
@@ -286,6 +292,25 @@ impl Mends {
     }
 }
 
+/// Puts an answer of the model between results and the message of the user that carries their images, in chat completions.
+/// `fit` cannot see that message: the wire makes it.
+fn alternate_roles(fields: &mut Map<String, Value>) {
+    let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) else {
+        return;
+    };
+    let mut alternating: Vec<Value> = Vec::with_capacity(messages.len());
+    for message in messages.drain(..) {
+        let is_behind_results = alternating
+            .last()
+            .is_some_and(|last| last["role"] == "tool");
+        if is_behind_results && message["role"] == "user" {
+            alternating.push(json!({"role": "assistant", "content": BETWEEN}));
+        }
+        alternating.push(message);
+    }
+    *messages = alternating;
+}
+
 /// Gives each message with calls reasoning, in chat completions. DeepSeek and Kimi want some with every call in thinking
 /// mode, and take a blank for those that another model made.
 fn fill_reasoning(fields: &mut Map<String, Value>) {
@@ -303,14 +328,16 @@ fn fill_reasoning(fields: &mut Map<String, Value>) {
 /// Gives each call a signature, in chat completions and in Gemini's own wire.
 fn fill_signatures(fields: &mut Map<String, Value>) {
     for message in list_in(fields, "messages") {
-        for call in message["tool_calls"].as_array_mut().into_iter().flatten() {
+        let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
+        for call in calls.into_iter().flatten().filter(|call| call.is_object()) {
             if call.get("extra_content").is_none() {
                 call["extra_content"] = json!({"google": {"thought_signature": NO_SIGNATURE}});
             }
         }
     }
     for content in list_in(fields, "contents") {
-        for part in content["parts"].as_array_mut().into_iter().flatten() {
+        let parts = content.get_mut("parts").and_then(Value::as_array_mut);
+        for part in parts.into_iter().flatten() {
             if part.get("functionCall").is_some() && part.get("thoughtSignature").is_none() {
                 part["thoughtSignature"] = json!(NO_SIGNATURE);
             }
@@ -494,6 +521,12 @@ mod tests {
         let mut body = json!({"generationConfig": {"temperature": 1, "maxOutputTokens": 20}});
         mends.apply(&mut body);
         assert_eq!(body, json!({"generationConfig": {"maxOutputTokens": 10}}));
+        let mends = Mends::of(&[Mend::AlternateRoles]);
+        let mut body = json!({"messages": [{"role": "user"}, {"role": "tool"}, {"role": "tool"}, {"role": "user"}]});
+        mends.apply(&mut body);
+        let between = json!({"role": "assistant", "content": BETWEEN});
+        let expected = json!({"messages": [{"role": "user"}, {"role": "tool"}, {"role": "tool"}, between, {"role": "user"}]});
+        assert_eq!(body, expected);
         let mut mends = Mends::default();
         mends.learn(&Mend::FillReasoning, &[]);
         mends.learn(&Mend::FillSignature, &[]);

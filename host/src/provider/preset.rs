@@ -45,7 +45,7 @@ pub(super) struct Preset {
 pub(super) enum Names {
     /// Without a slash.
     Plain,
-    /// With the vendor or the repository before a slash, mostly.
+    /// Usually a vendor or a repository, a slash and the name.
     Slashes,
     /// Always with a slash, also where the vendor is the provider itself: `openrouter/auto`.
     AlwaysSlashes,

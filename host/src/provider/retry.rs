@@ -387,6 +387,13 @@ mod tests {
             (403, None, "x", "BadRequest", false),
             (402, Some("k"), "x", "QuotaSpent", false),
             (
+                400,
+                Some("k"),
+                "API key not valid. Please pass a valid API key.",
+                "RefusedKey",
+                false,
+            ),
+            (
                 403,
                 Some("k"),
                 "<html><title>Blocked</title>",

@@ -32,7 +32,7 @@ pub(super) enum Encoding {
 /// Text of a file, without its byte order mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Decoded {
-    /// In [`Encoding::Damaged`], private-use characters stand for the bytes that are no UTF-8; see [`shown`].
+    /// Text of the file. In [`Encoding::Damaged`], private-use characters stand for the bytes that are no UTF-8; see [`shown`].
     pub(super) text: String,
     pub(super) encoding: Encoding,
 }
@@ -153,7 +153,7 @@ impl Encoding {
         }
     }
 
-    /// What the model must know to work with a file in this encoding; `None` for plain UTF-8.
+    /// Note for the model on how to work with a file in this encoding; `None` for plain UTF-8.
     pub(super) fn note(self) -> Option<String> {
         let name = self.name();
         match self {
@@ -229,7 +229,8 @@ impl Encoding {
         )
     }
 
-    /// Why a text of the model cannot go into a file of this encoding, besides characters that it does not have.
+    /// Returns the reason why a text cannot go into a file of this encoding, other than a missing
+    /// character.
     pub(super) fn refuses(self, new: &str) -> Option<String> {
         if self == Self::Damaged && new.chars().any(|c| byte_of(c).is_some()) {
             return Some("it has private-use characters from U+F0080 to U+F00FF".to_owned());

@@ -85,7 +85,7 @@ struct Known {
     edits: Vec<Arc<str>>,
 }
 
-/// Why a file must not be written.
+/// Reason why a file must not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
     /// The file is there, and this agent has not read it.

@@ -185,9 +185,9 @@ fn commands_about_a_session_tell_of_it_and_change_it() {
         "{}",
         ran.stderr
     );
-    assert_snapshot!(said("/cost").stdout, @r"
-    3 turns: 4570 tokens in, 58 out · $0, and 4628 tokens without a price
-      scripted: 3 requests, 4570 tokens in, 58 out
+    assert_snapshot!(said("/cost").stdout, @"
+    3 turns: 4413 tokens in, 58 out · $0, and 4471 tokens without a price
+      scripted: 3 requests, 4413 tokens in, 58 out
     ");
     // The system prompt names folder and day.
     let context = said("/context").stdout;

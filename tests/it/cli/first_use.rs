@@ -98,7 +98,7 @@ fn tools_are_listed_with_origin_effect_and_what_the_rules_say() {
         "[tools]\nrules = [{ tool = \"bash\", command = \"git status*\", decision = \"allow\" }, { tool = \"hello:*\", \
          decision = \"deny\" }]\n",
     );
-    assert_snapshot!(rind.run(&["tools"]).screen(), @r##"
+    assert_snapshot!(rind.run(&["tools"]).screen(), @"
     exit 0
     ---- stdout
     bash (execute) built in  ask by the default for effect execute; 1 rule on some of its calls
@@ -112,10 +112,10 @@ fn tools_are_listed_with_origin_effect_and_what_the_rules_say() {
     search (read) built in  allow by the default for effect read
       Searches the text files of the workspace for lines that match a regular expression. Answers with `p…
     write_file (write) built in  ask by the default for effect write
-      Writes a whole text file of the workspace, in one step; what was in it before is gone. To change a …
+      Writes a whole text file of the workspace, in one step; what was in it before is gone. A file that …
     greet (read) hello  deny by tool rule 2 (`hello:*`)
       Greets somebody by name.
-    "##);
+    ");
     let tool = json(&rind, &["tools", "greet", "--json"]);
     assert_eq!(tool["plugin"], "hello");
     assert_eq!(tool["policy"]["decision"], "deny");
@@ -135,14 +135,15 @@ async fn models_are_those_that_the_server_lists() {
     command
         .env("ANTHROPIC_BASE_URL", &server.url)
         .env("ANTHROPIC_API_KEY", "k-1");
-    assert_snapshot!(rind.finish(&mut command).screen(), @r##"
+    assert_snapshot!(rind.finish(&mut command).screen(), @"
     exit 0
     ---- stdout
-    claude-sonnet-4-5  $3 in, $15 out for a million tokens
-    small-model  
+    claude-sonnet-4-5  200000 tokens, $3 in, $15 out for a million tokens
+    small-model  32768 tokens
     ---- stderr
+    ▲ anthropic does not list claude-sonnet-5-5, which a session would ask
     2 models of anthropic (anthropic was asked for); choose one with --model or `model` in [provider]
-    "##);
+    ");
     let received = server.received();
     assert_eq!(received[0].line, "GET /v1/models?limit=1000");
     assert!(received[0].has("x-api-key: k-1"), "{received:?}");

@@ -228,7 +228,7 @@ async fn a_call_shows_what_hooks_made_of_its_result() {
 #[tokio::test]
 async fn the_question_names_the_plugin_and_always_for_the_model_is_not_for_the_plugin() {
     let script = vec![
-        Reply::call("write_file", json!({"path": "b.txt", "content": "x"})),
+        Reply::call("write_file", json!({"path": "d.txt", "content": "x"})),
         act(write()),
         done(),
     ];

@@ -1,4 +1,4 @@
-//! What servers really do, put before each of the four wires: one table, whose every field is filled by a request to a server
+//! Situations that servers really bring about, put before each of the four wires: one table, whose every field is filled by a request to a server
 //! that does it. A situation that one wire had no answer to would be a hole.
 
 use std::fmt::Write;
@@ -453,7 +453,7 @@ async fn history(wire: Wire, provider: &dyn Provider, id: &'static str) -> Vec<M
     messages
 }
 
-/// What came of a situation, in a few words.
+/// Outcome of a situation, in a few words.
 async fn outcome(situation: &str, wire: Wire) -> String {
     let server = Server::start(replies(situation, wire)).await;
     let provider = impatient(wire, &server.url);
@@ -524,7 +524,47 @@ async fn every_situation_is_met_on_every_wire() {
             writeln!(table, "  {}: {outcome}", wire.name()).unwrap();
         }
     }
-    insta::assert_snapshot!(table, @"");
+    insta::assert_snapshot!(table, @r#"
+    text: all four wires: Done "Hello.", 1 request
+    reasoning and a call:
+      anthropic-messages: ToolCalls "" look({"at":1}), 1 request
+      openai-chat: ToolCalls "" look({"at":1}) with its proof, 1 request
+      openai-responses: ToolCalls "" look({"at":1}), 1 request
+      gemini: ToolCalls "" look({"at":1}) with its proof, 1 request
+    two calls side by side:
+      anthropic-messages: ToolCalls "" look({"at":1}) walk({}), 1 request
+      openai-chat: ToolCalls "" look({"at":1}) with its proof walk({}) with its proof, 1 request
+      openai-responses: ToolCalls "" look({"at":1}) walk({}), 1 request
+      gemini: ToolCalls "" look({"at":1}) with its proof walk({}) with its proof, 1 request
+    no arguments:
+      anthropic-messages: ToolCalls "" look({}), 1 request
+      openai-chat: ToolCalls "" look({}) with its proof, 1 request
+      openai-responses: ToolCalls "" look({}), 1 request
+      gemini: ToolCalls "" look({}) with its proof, 1 request
+    null in other fields: all four wires: Done "Hello.", 1 request
+    half of a pair in each event: all four wires: Done "Hi 😀!", 1 request
+    comments for longer than the idle limit: all four wires: Done "Hello.", 1 request
+    torn behind the end: all four wires: Done "Hello.", 1 request
+    silent behind the end: all four wires: Done "Hello.", 1 request
+    torn before the end: all four wires: Done "Hello.", 2 requests
+    silent before the end: all four wires: Done "Hello.", 2 requests
+    a stream as application/json: all four wires: Done "Hello.", 1 request
+    a document as text/event-stream: all four wires: Done "Hello.", 1 request
+    text cut at the limit: all four wires: MaxTokens "Half", 1 request
+    a call cut at the limit:
+      anthropic-messages: MaxTokens "" look("{\"at\":"), 1 request
+      openai-chat: MaxTokens "" look("{\"at\":") with its proof, 1 request
+      openai-responses: MaxTokens "" look("{\"at\":"), 1 request
+      gemini: MaxTokens "", 1 request
+    held back: all four wires: Refused "Ha", 1 request
+    empty: all four wires: Done "", 1 request
+    an error in the stream: all four wires: Done "Hello.", 2 requests
+    too many requests: all four wires: Done "Hello.", 2 requests
+    a status of a gateway: all four wires: Done "Hello.", 2 requests
+    longer than the window: all four wires: window exceeded, 1 request
+    a field that is refused: all four wires: Done "Hello." after a correction, 2 requests
+    reasoning that is refused: all four wires: Done "Hello." after a correction, 2 requests
+    "#);
 }
 
 /// Whether an API of this wire takes the conversation in a body: the rules that they document.
@@ -644,8 +684,10 @@ async fn a_conversation_goes_on_over_each_other_wire_and_back() {
         };
         let body = provider.body(&request, &Images::default());
         accepts(wire, &body).unwrap_or_else(|why| panic!("{wire:?}: {why} in {body:#}"));
+        // A text alone has no proof.
         let own = messages
             .iter()
+            .filter(|message| message.tool_calls().next().is_some())
             .filter_map(|message| message.writer.as_ref());
         let n_own = own.filter(|writer| writer.wire == wire.name()).count();
         let n_proofs = body.to_string().matches(OPAQUE).count();

@@ -103,9 +103,9 @@ async fn a_file_is_overwritten_only_by_a_model_that_knows_it() {
         ),
         (
             vec![
-                write("b.txt", "b"),
-                edit("b.txt", "b", "c"),
-                write("b.txt", "d"),
+                write("new.txt", "b"),
+                edit("new.txt", "b", "c"),
+                write("new.txt", "d"),
             ],
             "",
             OLD,

@@ -102,7 +102,7 @@ pub(crate) fn below(workspace: &Path, file: &str, is_told: impl Fn(&str) -> bool
     found
 }
 
-/// Why the files of a folder are not the project's own text.
+/// Returns the reason why files of a folder are not text of the project, if there is one.
 fn foreign(workspace: &Path, below: &Path) -> Option<&'static str> {
     let folder = workspace.join(below);
     if folder.join(".git").symlink_metadata().is_ok() {

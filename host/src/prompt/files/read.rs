@@ -19,7 +19,7 @@ pub(super) struct ReadFile {
 }
 
 impl ReadFile {
-    /// What the user should know of the file besides its text.
+    /// Faults of the file that the user is told about.
     pub(super) fn faults(&self) -> impl Iterator<Item = String> {
         let cut = format!("longer than {MAX_FILE_BYTES} bytes; the rest is left out");
         let mended = "not all UTF-8; what is not is replaced by \u{fffd}".to_owned();

@@ -1,4 +1,4 @@
-//! What the name of a Gemini model says: its path, its version, whether it thinks.
+//! Reads the name of a Gemini model: its path, its version, whether it thinks.
 
 /// Path of a model under the version of the API. `models/` may be left out, and names of other
 /// collections, such as `tunedModels/NAME`, are taken as they are. A name cannot leave its place:

@@ -18,6 +18,18 @@ const KEPT: [&str; 4] = [
     "toolResponse",
 ];
 
+/// Parts of the names of reasons with which the server holds an answer back, such as
+/// `IMAGE_SAFETY` and `PROHIBITED_CONTENT`.
+const HOLDS_BACK: [&str; 7] = [
+    "BLOCKLIST",
+    "LANGUAGE",
+    "MODEL_ARMOR",
+    "PROHIBITED",
+    "RECITATION",
+    "SAFETY",
+    "SPII",
+];
+
 /// Reads one answer.
 #[derive(Default)]
 pub(in crate::provider) struct Reader {
@@ -125,9 +137,11 @@ impl Reader {
                     message,
                 });
             }
-            Some("OTHER") if self.has_content => self.finish = Some(Finish::Done),
-            // SAFETY, RECITATION, BLOCKLIST, PROHIBITED_CONTENT, SPII, LANGUAGE and reasons of
-            // tomorrow: held back.
+            Some(reason) if HOLDS_BACK.iter().any(|part| reason.contains(part)) => {
+                self.finish = Some(Finish::Refused);
+            }
+            // An unknown reason says nothing against the content that came with it.
+            Some(_) if self.has_content => self.finish = Some(Finish::Done),
             Some(_) => self.finish = Some(Finish::Refused),
         }
         Ok(())

@@ -72,7 +72,8 @@ fn image(blob: &Blob, images: &Images) -> Value {
     match images.get(blob) {
         Ok(bytes) => {
             let url = format!("data:{};base64,{}", blob.media_type, base64(bytes));
-            json!({"type": "input_image", "image_url": url})
+            // The documents demand `detail`, and vLLM insists on it.
+            json!({"type": "input_image", "image_url": url, "detail": "auto"})
         }
         Err(line) => text(&line),
     }
@@ -126,8 +127,12 @@ fn assistant(message: &Message, input: &mut Vec<Value>) {
 fn kept_item(item: &Value) -> Option<Value> {
     let mut item = item.as_object()?.clone();
     item.get("type")?;
-    // "Unknown parameter: 'input[1].status'": the status is for reading only.
-    item.remove("status");
+    let is_reasoning = item.get("type").is_some_and(|kind| kind == "reasoning");
+    // "Unknown parameter: 'input[1].status'": the status of reasoning is for reading only. Items of
+    // tools that the server runs are demanded with theirs.
+    if is_reasoning {
+        item.remove("status");
+    }
     item.retain(|_, value| !value.is_null());
     let has = |name: &str| {
         item.get(name).is_some_and(|value| match value {
@@ -139,7 +144,6 @@ fn kept_item(item: &Value) -> Option<Value> {
     // Of reasoning that is not stored and comes without its encrypted text nothing but the id is
     // left, and the server would look for an item with that id. Servers that do not encrypt send
     // the text itself as `content`.
-    let is_reasoning = item.get("type").is_some_and(|kind| kind == "reasoning");
     if is_reasoning && !has("encrypted_content") {
         if !has("content") {
             return None;

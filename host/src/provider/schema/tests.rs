@@ -1,3 +1,5 @@
+//! Tests of schemas as each level cuts them.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,4 +1,4 @@
-//! Which provider and which model come of settings, environment and names.
+//! Tests of the provider and the model that settings, environment and names select.
 
 use std::collections::HashMap;
 

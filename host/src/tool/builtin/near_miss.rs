@@ -335,7 +335,7 @@ mod tests {
         check(
             text,
             "    let total = count + 1;\n    sum\n",
-            &["line 2", "Line 3", "`    total`", "`    sum`"],
+            &["line 2", "Line 3", "`total`", "`sum`"],
         );
         assert_eq!(near_miss(text, "quite another thing"), None);
         assert_eq!(near_miss("", "a"), None);

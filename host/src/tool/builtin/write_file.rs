@@ -88,7 +88,7 @@ fn plan(
     let checked = known.map_or(Ok(()), |known| {
         known.check_whole(&stale::key(workspace, path), version, call.step)
     });
-    let decoded = old.map(|old| encoding::decode(old));
+    let decoded = old.map(encoding::decode);
     match (checked, &decoded) {
         (Err(Unknown::Unread | Unknown::Partly), Some(None)) => {
             return Ok(Err(format!(

@@ -272,7 +272,7 @@ mod tests {
             ("SSH_AUTH_SOCK", "/run/agent"),
             ("HTTP_PROXY", "http://me:word@proxy:3128"),
             ("APP_REMOTE", "https://me:word@example.com/x"),
-            ("APP_NOTE", "ghp_012345678901234567890123456789012345"),
+            ("APP_NOTE", "ghp_Zx9Kq2Lm7Vb4Nt8Rw1Yp6Hd3Jf5Gc0AsQeU1"),
         ] {
             assert!(!settings.passes(name, value), "{name}");
         }

@@ -37,7 +37,7 @@ pub(in crate::tool) struct Written {
 }
 
 impl Written {
-    /// What the model should know of the write besides its success.
+    /// Note for the model about a successful write.
     pub(in crate::tool) fn note(self) -> Option<String> {
         let n_links = self.n_links;
         (n_links > 1).then(|| {

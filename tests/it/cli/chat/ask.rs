@@ -73,7 +73,7 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
         .sees("Now short.txt.");
     terminal.sees("You said: write");
     terminal.sees_no("Enter steers");
-    assert_snapshot!(terminal.picture_from("32 + line 31"), @r"
+    assert_snapshot!(terminal.picture_from("32 + line 31"), @"
     32 + line 31
       33 + line 32
       34 + line 33
@@ -93,7 +93,7 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
     You said: write
 
     ›
-    scripted · 1.8k/80k tokens (2 %)
+    scripted · 1.7k/80k tokens (2 %)
     ");
     // What always covers is listed, and taken back.
     terminal.keys("/permissions\r").sees("1 write_file");

@@ -201,7 +201,7 @@ fn a_change_of_a_file_is_shown_with_its_line_numbers() {
         return;
     };
     terminal.sees("The end.").sees_no("Enter steers");
-    assert_snapshot!(terminal.picture(), @r"
+    assert_snapshot!(terminal.picture(), @"
     scripted · /help lists commands and keys
 
     › go
@@ -219,7 +219,7 @@ fn a_change_of_a_file_is_shown_with_its_line_numbers() {
     The end.
 
     ›
-    scripted · 1.6k/80k tokens (2 %)
+    scripted · 1.6k/80k tokens (1 %)
     ");
     terminal.keys("\u{4}");
     assert_eq!(terminal.ends(), Some(0));

@@ -89,7 +89,7 @@ fn forty_columns_are_enough() {
     The end.
 
     ›
-    scripted · 1.6k/80k tokens (2 %)
+    scripted · 1.6k/80k tokens (1 %)
     "#);
     terminal.keys("\u{4}");
     assert_eq!(terminal.ends(), Some(0));

@@ -63,7 +63,7 @@ fn what_is_typed_during_a_turn_is_read_before_the_next_request_and_calls_that_ha
     ");
     terminal.sees("And at the end: and later thank me");
     terminal.sees_no("Enter steers");
-    assert_snapshot!(terminal.picture_from("› look at a.txt"), @r"
+    assert_snapshot!(terminal.picture_from("› look at a.txt"), @"
     › look at a.txt
 
     I will look.
@@ -81,7 +81,7 @@ fn what_is_typed_during_a_turn_is_read_before_the_next_request_and_calls_that_ha
     And at the end: and later thank me
 
     ›
-    scripted · 1.7k/80k tokens (2 %)
+    scripted · 1.6k/80k tokens (2 %)
     ");
     terminal.keys("/quit\r");
     assert_eq!(terminal.ends(), Some(0));

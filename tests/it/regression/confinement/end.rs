@@ -27,7 +27,7 @@ async fn processes_that_start_others_and_end_do_not_outlive_the_deadline() {
     for (name, fixture) in fixtures {
         for leave in ["1", "POSIX::setsid()"] {
             let mark = some_time(&fixture);
-            fixture.put("chain.pl", &CHAIN.replace("LEAVE", leave));
+            fixture.put("chain.pl", CHAIN.replace("LEAVE", leave));
             let command = format!("perl chain.pl {mark}");
             let call = json!({"command": command, "timeout_seconds": 1});
             let output = fixture.error("bash", call).await;
@@ -161,7 +161,7 @@ async fn a_command_that_fails_at_a_limit_is_told_its_setting() {
 async fn a_dropped_call_ends_processes_that_start_others() {
     let fixture = kept();
     let mark = some_time(&fixture);
-    fixture.put("chain.pl", &CHAIN.replace("LEAVE", "POSIX::setsid()"));
+    fixture.put("chain.pl", CHAIN.replace("LEAVE", "POSIX::setsid()"));
     let command = format!("touch ready; perl chain.pl {mark}");
     let ready = fixture.inside("ready");
     tokio::select! {
