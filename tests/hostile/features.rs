@@ -64,7 +64,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "makes a structure",
             "(type $s (struct (field i32))) (func $f (drop (struct.new $s (i32.const 1)))) (start $f)".to_owned(),
-            "gc types are disabled",
+            "struct indexed types not supported",
         ),
         load(
             "has a table of foreign references",
