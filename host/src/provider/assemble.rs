@@ -320,8 +320,7 @@ fn merge_field(fields: &mut Map<String, Value>, name: &str, value: &Value) -> us
 
 /// Merges a later delta of opaque data into the earlier value. Lists are appended to, except that
 /// an item with the same `index` and `type` as the last one continues it, as OpenRouter streams
-/// `reasoning_details`. Objects are merged field by field; within a continued item strings are
-/// concatenated. Any other value is replaced.
+/// `reasoning_details`. Objects are merged field by field. Any other value is replaced.
 fn merge(old: &mut Value, new: &Value) {
     match (old, new) {
         (_, Value::Null) => {}
@@ -349,7 +348,8 @@ fn merge(old: &mut Value, new: &Value) {
     }
 }
 
-/// Appends a delta to a streamed item. Its identifying fields stay; texts are concatenated.
+/// Appends a delta to a streamed item: `text`, `summary` and `data` are concatenated, other fields
+/// replaced.
 fn grow(last: &mut Map<String, Value>, piece: &Map<String, Value>) {
     for (name, value) in piece {
         match (last.get_mut(name), value) {

@@ -16,7 +16,7 @@ use super::mend::Mend;
 /// A failed attempt.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// Boxed, because it passes through many hands.
+    /// Boxed, so that the many `Result`s that carry it stay small.
     pub(crate) error: Box<Error>,
     pub(crate) is_retryable: bool,
     /// Delay that the server asked for.
@@ -103,7 +103,7 @@ pub(crate) fn status_failure(
                 provider,
                 setting: endpoint.url_env.clone(),
                 what: format!(
-                    "{} redirects to {}; give that address itself if it is meant",
+                    "{} redirects to {}, and redirects are not followed; set that URL if it is correct",
                     endpoint.shown_url(),
                     endpoint.said(target.unwrap_or_default())
                 ),
