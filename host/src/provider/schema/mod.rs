@@ -6,7 +6,7 @@
 //! are dropped. The reduced schema is wider than the original, never narrower, and arguments are
 //! validated against the original. Three constructs are read more strictly than JSON Schema does,
 //! as authors mean them: a schema with `properties` is an object schema, `null` for an optional
-//! property means that it is absent, and an object alternative has exactly the properties that it
+//! property means that it is absent, and an object alternative has the properties that it
 //! describes.
 //!
 //! Owns the cutting: `flat` resolves references and joins `allOf`, `node` cuts one schema, `choice`
@@ -45,7 +45,7 @@ pub fn cut(schema: &Value, level: Level) -> Value {
     node::root(schema, level)
 }
 
-/// Returns the schema unchanged if it needs no cutting at the level [`Level::Full`].
+/// Returns the schema without metadata if it needs no cutting at [`Level::Full`]; `None` otherwise.
 fn whole(schema: &Value) -> Option<Value> {
     let mut schema = schema.as_object()?.clone();
     let is_plain =

@@ -272,7 +272,7 @@ impl Cutter<'_> {
         schema: &mut Map<String, Value>,
         depth: usize,
     ) {
-        // Beside `prefixItems`, `items` describes the remaining items.
+        // Beside `prefixItems`, `items` describes only the remaining items.
         let items = keywords
             .get("items")
             .filter(|items| items.is_object() && !keywords.contains_key("prefixItems"));
