@@ -84,7 +84,7 @@ struct Known {
     version: Version,
     shown: Vec<Range>,
     n_lines: Option<u64>,
-    /// Edits since the lines were shown.
+    /// Ids of the calls that edited the shown text.
     edits: Vec<Arc<str>>,
 }
 

@@ -150,7 +150,7 @@ fn folders(workspace: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Whether what stands in `root` is as trusted as what stands in `workspace`. Root may do everything anyway.
+/// Whether the folder `root` is as trusted as `workspace`. Root can change every file anyway.
 #[cfg(unix)]
 fn has_same_owner(root: &Path, workspace: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
