@@ -30,14 +30,14 @@ pub(super) struct Step {
     pub(super) shortfall: Option<Shortfall>,
 }
 
-/// Ways in which an answer can be incomplete.
+/// Kinds of incomplete answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shortfall {
-    /// A token limit cut its text; the next step continues it.
+    /// Text cut by a token limit; the next step continues it.
     CutText,
-    /// A token limit cut it within its tool calls.
+    /// Answer cut by a token limit within its tool calls.
     CutCalls,
-    /// It has neither text nor a tool call.
+    /// Answer with neither text nor a tool call.
     Empty,
 }
 

@@ -119,9 +119,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
         bail!("{shown} is not a file");
     }
     let file = std::fs::File::open(path).with_context(|| format!("open {shown}"))?;
-    let about = file
-        .metadata()
-        .with_context(|| format!("stat {shown}"))?;
+    let about = file.metadata().with_context(|| format!("stat {shown}"))?;
     if about.permissions().mode() & 0o077 != 0 {
         bail!("other users can read or change {shown}; run `chmod 600 {shown}`");
     }

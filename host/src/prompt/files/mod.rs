@@ -36,7 +36,8 @@ const MAX_IMPORTS: usize = 50;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ContextFiles {
-    /// One part for each file, outermost folder first, so that the nearest file takes precedence.
+    /// Parts of the prompt, one for each file, outermost folder first, so that the nearest file
+    /// takes precedence.
     pub parts: Vec<PromptPart>,
     /// Messages for the user about files that were ignored or cut.
     pub notices: Vec<String>,

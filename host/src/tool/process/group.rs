@@ -60,8 +60,8 @@ struct Keeper {
 pub(super) struct Kept {
     /// Removed when the tree is gone.
     pub(super) temporary: Option<TempDir>,
-    /// Number of keeper generations, starting with the first process, which gets this number on
-    /// standard input; 0: none.
+    /// Number of keeper generations, starting with the first process; 0: none. A keeper has the
+    /// socket to the host as its standard input.
     pub(super) n_keepers: usize,
     /// Control group of the tree; the first process moves its children into it. Removed when the
     /// tree is gone.

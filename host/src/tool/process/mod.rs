@@ -58,8 +58,8 @@ pub enum Stream {
 /// Whether standard output and standard error share a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
-    /// One pipe for both outputs, which preserves their order. The text is kept as a terminal would
-    /// finally show it: without control sequences and overwritten lines.
+    /// Shared pipe for both outputs, which preserves their order. The text is kept as a terminal
+    /// would finally show it: without control sequences and overwritten lines.
     Merged,
     /// Each output has its own pipe.
     Separate,
