@@ -68,7 +68,7 @@ pub struct HttpConfig {
     /// session.
     #[serde(deserialize_with = "number::within::<1024, 0x0400_0000, _, _>")]
     pub max_answer_bytes: usize,
-    /// Number of attempts for one request; 4.
+    /// Maximum number of attempts for one request; 4.
     #[serde(deserialize_with = "number::within::<1, 100, _, _>")]
     pub max_attempts: u32,
     /// Delay before the second attempt, doubled for each further one; 500 ms.

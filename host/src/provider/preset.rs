@@ -80,8 +80,8 @@ const LOCAL: Preset = Preset {
     ..CHAT
 };
 
-/// Presets in the order of preference. Anthropic and OpenAI come first: the environment selects
-/// between these two.
+/// Presets of all known providers. Anthropic and OpenAI come first: the environment selects between
+/// these two.
 pub(super) static PRESETS: [Preset; 15] = [
     Preset {
         name: "anthropic",

@@ -10,8 +10,8 @@ const BASE: &[&str] = &["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
 /// Variables that keep programs from waiting for a user. Commands and scripts have no terminal and
 /// empty standard input, so an editor, a pager or a prompt would hang until the deadline.
 ///
-/// With `true` as the editor git keeps its proposed message (`commit --amend`, `rebase
-/// --continue`), and `git commit` fails with the error message for an empty message.
+/// Git keeps its proposed message with `true` as the editor (`commit --amend`, `rebase
+/// --continue`), and `git commit` fails with its error message for an empty message.
 const UNATTENDED: &[(&str, &str)] = &[
     ("EDITOR", "true"),
     ("GIT_EDITOR", "true"),
