@@ -60,7 +60,7 @@ pub(super) fn apply(request: &mut Request, wanted: ModelRequest) {
 
 impl TurnScope {
     /// Sends a [request](Self::request) outside the conversation, after `pre-reason`. Its text is
-    /// not shown, but its progress is reported.
+    /// not shown; retries are announced.
     pub(super) async fn request_aside(
         &self,
         purpose: Purpose,

@@ -55,8 +55,8 @@ enum Pending {
     Edited { version: Version },
 }
 
-/// Hash of the text that a tool returned. The model may get less, because limits or hooks can
-/// remove parts.
+/// Length and hash of the text that a tool returned. The model may get less, because limits or
+/// hooks can remove parts.
 struct Shown {
     bytes: usize,
     hash: blake3::Hash,

@@ -254,7 +254,7 @@ pub(super) fn collect(mut ended: impl FnMut(Pid, ExitStatus)) {
     }
 }
 
-/// A child that has ended; an error when there is no child.
+/// Returns a child that has exited; an error if there are no children.
 fn next_ended(how: WaitOptions) -> rustix::io::Result<Option<(Pid, ExitStatus)>> {
     match rustix::process::wait(how) {
         Ok(child) => Ok(child.map(|(pid, status)| (pid, ExitStatus::from_raw(status.as_raw())))),
@@ -263,7 +263,8 @@ fn next_ended(how: WaitOptions) -> rustix::io::Result<Option<(Pid, ExitStatus)>>
     }
 }
 
-/// Tells the host how the program ended. Nobody listens when it has gone, or when somebody tries the helper by hand.
+/// Reports the exit status of the program to the host. Nothing reads it if the host is gone or the
+/// helper was started by hand.
 pub(super) fn report(status: ExitStatus) {
     if let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() {
         let _ = UnixStream::from(socket).write_all(&status.into_raw().to_le_bytes());
