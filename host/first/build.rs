@@ -1,4 +1,4 @@
-//! Adds the target of plugins in the first seconds of a build, or fails it there.
+//! Installs the Rust target for plugins in the first seconds of a build, or fails the build there.
 
 use std::env;
 
@@ -8,8 +8,9 @@ mod target;
 mod ensure;
 
 fn main() {
-    // Not the folder of the target: rustup would make it newer than this run, and the next build would compile everything
-    // again. A target that is removed later is added by the build script of `rind`.
+    // Do not watch the folder of the target: rustup would make it newer than this run, and the next
+    // build would recompile everything. If the target is removed later, the build script of `rind`
+    // adds it.
     for file in ["build.rs", "ensure.rs", "../src/author/target.rs"] {
         println!("cargo::rerun-if-changed={file}");
     }

@@ -1,4 +1,4 @@
-//! Adds the target of plugins to the toolchain of a build, from a build script.
+//! Installs the Rust target for plugins, from a build script.
 
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 
 use super::target;
 
-/// Adds the target to the toolchain of `rustc` unless it is there, and tells the user when it did.
+/// Adds the target to the toolchain of `rustc` if it is missing, and tells the user about it.
 ///
 /// # Errors
-/// The target is missing and could not be added. The text says how to install it.
+/// The target is missing and cannot be added. The message says how to install it.
 pub(crate) fn ensure(rustc: &OsStr) -> Result<(), String> {
     let program = rustc.display();
     let asked = Command::new(rustc)
@@ -54,10 +54,11 @@ pub(crate) fn ensure(rustc: &OsStr) -> Result<(), String> {
     Ok(())
 }
 
-/// Tells the user something once. Cargo would show a warning at every later build too, so it is left for where no terminal is.
+/// Prints a message once, to the terminal. Cargo repeats a warning at every later build, so a
+/// warning is only the fallback without a terminal.
 fn tell(text: &str) {
     let terminal = OpenOptions::new().write(true).open("/dev/tty");
-    // The first characters remove the progress that cargo shows in this line.
+    // The control sequence erases the progress that cargo shows in this line.
     let told = terminal.and_then(|mut terminal| writeln!(terminal, "\r\x1b[K  {text}"));
     if told.is_err() {
         println!("cargo::warning={text}");

@@ -1,9 +1,10 @@
-//! Context files of subfolders: the model is given `AGENTS.md` and `CLAUDE.md` of a folder beneath the result of the first call
-//! that reads or changes a file there.
+//! Context files of subdirectories: the first call that reads or changes a file in a directory gets
+//! the `AGENTS.md` and `CLAUDE.md` of that directory appended to its result.
 //!
-//! Beneath the result, because the system prompt stays the same to the byte: one that grew would take the prompt cache with it.
-//! The messages of the conversation say which files the model has, so that is right after a resume, `/undo` and compaction:
-//! a file whose message is gone is given again with the next call in its folder.
+//! They go below the result because the system prompt must stay byte-identical: a change would
+//! invalidate the prompt cache. The messages of the conversation record the files that the model
+//! has, so the record is correct after a resume, `/undo` and compaction: if the message with a file
+//! is gone, the next call in its directory gets the file again.
 
 use super::scope::TurnScope;
 use crate::event::Event;
@@ -13,9 +14,11 @@ use crate::prompt;
 use crate::text::clean;
 
 impl TurnScope {
-    /// Returns the context files that come with a call on a file, by its path from the workspace, unless the model has them.
+    /// Returns the context files for a call on a file (path relative to the workspace) that the
+    /// model does not have yet.
     pub(super) async fn context_of(&self, call: &str, file: &str) -> Option<String> {
-        // Most files of a workspace are in its own folder, whose context files are in the system prompt.
+        // Files directly in the workspace need no lookup: its context files are in the system
+        // prompt.
         if !self.spec.config.context_files || !file.contains('/') {
             return None;
         }
@@ -54,7 +57,7 @@ impl TurnScope {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Warns the user, once for each text of an agent.
+    /// Warns the user, once per agent for each text.
     fn tell_once(&self, text: String) {
         let mut told = crate::lock::lock(&self.spec.told);
         if told.insert(text.clone()) {

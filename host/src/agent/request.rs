@@ -1,5 +1,5 @@
-//! One request to the model: its body as hooks want it, the answer, and what is kept of it. The same for a step of the loop
-//! and for a plugin that asks.
+//! Sends one request to the model: hooks change its body, the answer is read, and both are stored.
+//! Used by the steps of the loop and by requests of plugins.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::session::{self, Body};
 
 /// Reason why there is no answer.
 pub(super) enum NoAnswer {
-    /// A hook that must see the request could not.
+    /// A blocking hook refused it or failed.
     Blocked(AttributedText),
     Cancelled,
-    /// The provider gave none, for this reason.
+    /// The provider failed with this message.
     Provider(String),
-    /// The request is longer than the model's window.
+    /// The request exceeds the model's window.
     TooLong(String),
-    /// The provider refused the request in a form that it was corrected for: it is worth sending again.
+    /// The provider refused the request and a correction was found: sending it again may succeed.
     Mended(String),
     /// The session cannot be written.
     Session(session::Error),
@@ -51,7 +51,7 @@ impl fmt::Display for NoAnswer {
     }
 }
 
-/// Applies what hooks of `pre-reason` made of a request, but for its tools.
+/// Applies the changes that hooks of `pre-reason` made to a request, except for its tools.
 pub(super) fn apply(request: &mut Request, wanted: ModelRequest) {
     request.model = wanted.model;
     request.temperature = wanted.temperature;
@@ -59,8 +59,8 @@ pub(super) fn apply(request: &mut Request, wanted: ModelRequest) {
 }
 
 impl TurnScope {
-    /// A [request](Self::request) beside the conversation, after `pre-reason`: its words are not for those who watch, and that
-    /// it takes long is.
+    /// Sends a [request](Self::request) outside the conversation, after `pre-reason`. Its text is
+    /// not shown; retries are announced.
     pub(super) async fn request_aside(
         &self,
         purpose: Purpose,
@@ -82,7 +82,7 @@ impl TurnScope {
                 self.spec.provider.send(body, &mut on, &self.cancel).await
             })
         };
-        // Once more at most: each correction is taken up once, and a server could refuse one field after the other for ever.
+        // Retry once only: a server could refuse one field after another.
         match self
             .request(by.as_ref(), caller, &request, send, &kept)
             .await
@@ -95,7 +95,8 @@ impl TurnScope {
         }
     }
 
-    /// A request beside the conversation as hooks of `pre-reason` want it. What they inject is for this request only.
+    /// Runs `pre-reason` on a request outside the conversation. Injected messages apply to this
+    /// request only.
     async fn reasoned(
         &self,
         purpose: Purpose,
@@ -119,7 +120,7 @@ impl TurnScope {
         Ok(request)
     }
 
-    /// A request as hooks of `pre-reason` see it.
+    /// Converts a request to the form that hooks of `pre-reason` see.
     pub(super) fn proposed(
         &self,
         purpose: Purpose,
@@ -138,9 +139,9 @@ impl TurnScope {
         }
     }
 
-    /// `before-provider-request`, the stream, `after-provider-response`. `by` is the plugin that asks, `kept` makes the entry
-    /// that the session keeps; the tokens count in the turn. `send` has the provider send a body, and tells what it
-    /// hears.
+    /// Runs `before-provider-request`, streams the answer, and runs `after-provider-response`. `by`
+    /// is the requesting plugin, and `kept` creates the session entry. The tokens count towards the
+    /// turn. `send` lets the provider send the body and forwards its stream events.
     pub(super) async fn request<'s>(
         &self,
         by: Option<&Arc<str>>,
@@ -156,7 +157,7 @@ impl TurnScope {
             .await;
         drop(images);
         let body = body.map_err(NoAnswer::Blocked)?;
-        // What the model is about to read goes to the disk while it answers; a tool that changes something waits for it.
+        // Sync the session to disk while the model answers; tools with side effects wait for it.
         if let Some(lines) = session.unsynced().map_err(NoAnswer::Session)? {
             tokio::task::spawn_blocking(move || lines.sync());
         }
@@ -221,7 +222,7 @@ impl TurnScope {
                     .model
                     .clone()
                     .unwrap_or_else(|| request.model.clone()),
-                // Nobody reads it after the hooks.
+                // The raw answer is not used after the hooks.
                 body: std::mem::take(&mut response.raw),
             },
         )
@@ -229,7 +230,8 @@ impl TurnScope {
         Ok(response)
     }
 
-    /// The body as hooks want it sent. Bodies are large, so they are only put as text when a hook will read them.
+    /// Returns the body after the hooks. Bodies are large, so a body is serialized only if a hook
+    /// will read it.
     async fn wire_body(&self, caller: &Caller, body: Value) -> Result<Value, AttributedText> {
         let registry = self.dispatcher.registry();
         let name = at::BeforeProviderRequest::NAME;

@@ -23,29 +23,31 @@ use crate::session::Body;
 pub(super) struct Step {
     /// The text that the model wrote.
     pub(super) draft: String,
-    /// Whether the model is to be asked again: it called tools, or a plugin said something about its answer.
+    /// Whether the model is asked again: it called tools, or a plugin injected a message about its
+    /// answer.
     pub(super) goes_on: bool,
-    /// The way in which the answer is incomplete; `None` for a whole one.
+    /// Kind of incompleteness; `None` for a complete answer.
     pub(super) shortfall: Option<Shortfall>,
 }
 
-/// The way in which an answer is incomplete.
+/// Kinds of incomplete answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shortfall {
-    /// A limit cut its text, which the next step continues.
+    /// Text cut by a token limit; the next step continues it.
     CutText,
-    /// A limit cut it within its tool calls.
+    /// Answer cut by a token limit within its tool calls.
     CutCalls,
-    /// There is neither text nor a tool call.
+    /// Answer with neither text nor a tool call.
     Empty,
 }
 
 /// Outcome of a request.
 enum Asked {
     Answered(Box<Response>),
-    /// Refused as longer than the model's window, in these words.
+    /// Refused because it exceeds the model's window; holds the message of the server.
     TooLong(String),
-    /// Refused in these words, in a form that it was corrected for.
+    /// Refused, but a correction was found: sending it again may succeed. Holds the message of the
+    /// server.
     Mended(String),
 }
 
@@ -53,9 +55,9 @@ enum Asked {
 struct Reply {
     draft: String,
     calls: Vec<ToolCall>,
-    /// Text for the model about calls over the limit.
+    /// Message for the model about calls over the limit.
     left_out: Option<String>,
-    /// Result of every call, when the answer was cut: none of them runs.
+    /// Result of every call of a cut answer, none of which runs.
     cut: Option<String>,
     shortfall: Option<Shortfall>,
     inject: Vec<(Arc<str>, Injection)>,
@@ -136,7 +138,8 @@ impl Turn<'_> {
         Ok(request)
     }
 
-    /// Shortens the conversation after a server refused a request as longer than the model's window, and asks once more.
+    /// Compacts the conversation after a server refused a request that exceeds the model's window,
+    /// and sends it once more.
     async fn ask_shorter(&mut self, refused: &Request, why: String) -> Result<Response, Stop> {
         self.agent.compaction.refuse(refused);
         self.agent.notice(
@@ -150,8 +153,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Sends the request and shows the answer while it comes. A request that the server refused in a form that it was
-    /// corrected for is sent once more.
+    /// Sends the request and shows the answer while it streams. If the server refuses it and a
+    /// correction is found, sends it once more.
     async fn ask(&mut self, request: &Request) -> Result<Asked, Stop> {
         match self.ask_once(request).await? {
             Asked::Mended(_) => match self.ask_once(request).await? {
@@ -264,7 +267,8 @@ impl Turn<'_> {
     }
 }
 
-/// Finds out whether an answer is incomplete. Hooks may empty an answer on purpose, so the text before the hooks counts.
+/// Determines whether an answer is incomplete. The text before the hooks counts, because hooks may
+/// empty an answer on purpose.
 fn shortfall(response: &Response, written: &str) -> Option<Shortfall> {
     let has_calls = response.message.tool_calls().next().is_some();
     match response.finish {
@@ -275,8 +279,9 @@ fn shortfall(response: &Response, written: &str) -> Option<Shortfall> {
     }
 }
 
-/// The result of the calls of a cut answer; `None` when the answer is whole. Even arguments that are whole JSON may be a part of
-/// what the model was about to write, so no call of a cut answer runs.
+/// Returns the result for the calls of a cut answer; `None` when the answer is complete. No call of
+/// a cut answer runs: even arguments that are valid JSON may be only a part of the arguments that
+/// the model was writing.
 fn cut_result(finish: Finish, n_tokens: u64) -> Option<String> {
     let why = match finish {
         Finish::MaxTokens => format!("cut at its limit of {n_tokens} tokens"),

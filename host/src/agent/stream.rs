@@ -1,8 +1,9 @@
-//! The model's text on its way to the person, past the hooks that judge it.
+//! Streams the model's text to the user, through the hooks that check it.
 //!
-//! Owns what is shown when: at once where no hook may change it, piece by piece where hooks of `output-delta` look at it, and
-//! not before it is whole where a hook that did not look may still change or refuse it ([`Streaming`]). Every text that leaves
-//! in an event and may hold words of the model passes here. What was shown is never taken back.
+//! Owns the time at which text is shown ([`Streaming`]): immediately if no hook may change it, in
+//! pieces if hooks of `output-delta` check it, and only when it is complete if another hook may
+//! still change or refuse it. Every event text that may contain output of the model passes through
+//! here. Shown text is never taken back.
 //!
 //! Start from [`Live::follow`].
 
@@ -28,32 +29,33 @@ use crate::point::payload::TextDelta;
 use crate::point::streaming::Streaming;
 use crate::provider::{self, Response, StreamEvent};
 
-/// Longest time that text waits for a look.
+/// Maximum time between checks while new text is pending.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Shortest time between two looks: a model that writes many short lines does not cost a call for each.
+/// Minimum time between two checks, so that many short lines do not cost one call each.
 const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Longest end of the shown text that hooks receive, in bytes.
+/// Bytes at the end of the shown text that hooks receive as context.
 const BEFORE_BYTES: usize = 256;
 
-/// Longest text that hooks keep back and are asked about again before the answer is whole, in bytes. Whoever keeps more wants
-/// to see all of it, and would be shown it anew at every line.
+/// Maximum text that hooks may hold back and check again before the answer is complete, in bytes. A
+/// hook that holds back more needs the whole answer, and would receive it again at every line.
 const MAX_KEPT_BYTES: usize = 64 << 10;
 
 /// Progress of one answer. It outlives the request, which may be dropped at any await.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Text of an answer that may never end: the shown part, or all of it where nothing is shown before its end.
+    /// Partial text of an answer that may never end: the shown part, or all of it if nothing is
+    /// shown before its end.
     pub(super) partial: String,
-    /// Shown part of the answer, with that of the steps which it continues.
+    /// Shown part of the answer, including the steps that it continues.
     pub(super) shown: String,
-    /// Bytes of `shown` that earlier steps wrote: the answer was cut, and the next step continues it.
+    /// Bytes of `shown` from earlier steps, whose answer was cut and is continued by this step.
     continued: usize,
 }
 
 impl Progress {
-    /// The step has ended. What was shown of it stays when the next step continues its text.
+    /// Ends the step. Its shown text is kept if the next step continues it.
     pub(super) fn ends(&mut self, is_continued: bool) {
         self.continued = match is_continued {
             true => self.shown.len(),
@@ -61,13 +63,13 @@ impl Progress {
         };
     }
 
-    /// Takes what was shown: nothing continues it.
+    /// Takes the shown text; the next step does not continue it.
     pub(super) fn take_shown(&mut self) -> String {
         self.continued = 0;
         std::mem::take(&mut self.shown)
     }
 
-    /// The shown part that this step wrote.
+    /// Returns the part of the shown text that this step wrote.
     pub(super) fn fresh(&self) -> &str {
         self.shown.get(self.continued..).unwrap_or_default()
     }
@@ -79,9 +81,9 @@ pub(super) struct Live<'a> {
     caller: &'a Caller,
     streaming: Streaming,
     progress: &'a mut Progress,
-    /// Text that was written and not shown.
+    /// Received text that is not shown yet.
     pending: String,
-    /// Whether the hooks keep so much back that they look again only at the end.
+    /// Whether the hooks hold back so much that they check again only at the end.
     is_put_off: bool,
     /// The hook that stopped the answer.
     stopped: Option<AttributedText>,
@@ -174,10 +176,11 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Has the hooks look at what comes: at the first piece, at line ends or every [`LOOK_EVERY`], and at the end.
+    /// Lets the hooks check the stream: at the first piece, at line ends or every [`LOOK_EVERY`],
+    /// and at the end.
     async fn judge(&mut self, mut pieces: UnboundedReceiver<Piece>, cancel: &CancellationToken) {
         let mut last: Option<Instant> = None;
-        // What came since the last look.
+        // Whether text arrived since the last check.
         let mut has_new = false;
         let mut has_line = false;
         let wait = |has_line| {
@@ -205,7 +208,7 @@ impl<'a> Live<'a> {
                 Some(Some(piece)) => Some(piece),
                 None => None,
             };
-            // All that has come is looked at together.
+            // Check all queued pieces together.
             while let Some(one) = piece.take() {
                 match one {
                     Piece::Text(text) => {
@@ -228,7 +231,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Has the hooks look at what was not shown, and shows what they let through.
+    /// Lets the hooks check pending text, and shows the text that passes.
     async fn look(&mut self, is_last: bool, cancel: &CancellationToken) {
         let delta = TextDelta {
             before: end_of(&self.progress.shown).to_owned(),
@@ -242,7 +245,7 @@ impl<'a> Live<'a> {
             .await;
         if let Some(said) = blocked(&judged) {
             self.stopped = Some(said.clone());
-            // Nobody will read the rest of it.
+            // The rest of the answer will not be used.
             cancel.cancel();
             return;
         }
@@ -256,7 +259,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// The request is sent again: what was written does not count.
+    /// Discards the text of this attempt, because the request is sent again.
     fn begin_again(&mut self) {
         self.pending.clear();
         self.is_put_off = false;
@@ -277,7 +280,7 @@ enum Piece {
     Again,
 }
 
-/// Whether it was said that the model writes, or thinks, and nothing of it is shown.
+/// Whether the user was told that the model writes or thinks while its text is held back.
 #[derive(Default)]
 struct Told {
     writes: bool,
@@ -315,14 +318,15 @@ pub(super) fn tell_retry(scope: &TurnScope, event: StreamEvent) {
     }
 }
 
-/// The end of a text, of whole characters.
+/// Returns the end of a text, cut at a character boundary.
 fn end_of(text: &str) -> &str {
     let from = text.ceil_char_boundary(text.len().saturating_sub(BEFORE_BYTES));
     text.get(from..).unwrap_or_default()
 }
 
 impl TurnScope {
-    /// Returns the way of the model's text to the person, as hooks are called for `caller`.
+    /// Returns the streaming mode of the model's text, given the hooks that are called for
+    /// `caller`.
     pub(super) fn streaming(&self, caller: &Caller) -> Streaming {
         let registry = self.dispatcher.registry();
         let specs = registry.specs().iter();
@@ -333,7 +337,7 @@ impl TurnScope {
         )
     }
 
-    /// A whole text as it may be shown: as the hooks of `output-delta` leave it.
+    /// Returns a complete text after the hooks of `output-delta`.
     ///
     /// # Errors
     /// A hook stops it.
@@ -357,8 +361,8 @@ impl TurnScope {
         }
     }
 
-    /// A text for those who watch that may hold words of the model and is no output: what hooks let through of it, or why it is
-    /// not shown.
+    /// Returns a text for observers that may contain text of the model and is not output: the text
+    /// that hooks pass, or the reason why it is not shown.
     pub(super) async fn for_watchers(&self, caller: &Caller, text: String) -> String {
         match self.streaming(caller) {
             Streaming::Free => text,
@@ -374,8 +378,9 @@ impl TurnScope {
         }
     }
 
-    /// A message for those who watch, with its text as hooks have `judged` it already if they have. Words of the person and results of tools are shown as they are; reasoning is shown where
-    /// no hook judges what the model writes.
+    /// Returns a message for observers. `judged` is its text if hooks already checked it. Messages
+    /// of the user and results of tools are shown unchanged; reasoning is shown only if no hook
+    /// checks text of the model.
     pub(super) async fn message_for_watchers(
         &self,
         caller: &Caller,
@@ -391,7 +396,7 @@ impl TurnScope {
         shown
             .content
             .retain(|part| !matches!(part, Content::Thinking { .. }));
-        // A task was written by the agent above, whose own hooks have seen the call it came with.
+        // The text of a task comes from the parent agent, whose hooks saw it in the call.
         if message.origin != Some(Origin::Agent) && !message.joined_text().is_empty() {
             let text = match judged {
                 Some(text) => text,
@@ -414,7 +419,8 @@ impl TurnScope {
     }
 }
 
-/// Whether a text is the shown text, or continues it. Blanks do not count: parts of an answer are joined in different ways.
+/// Whether a text equals or continues the shown text. White space is ignored, because parts of an
+/// answer are joined in different ways.
 pub(super) fn goes_on_from(text: &str, shown: &str) -> bool {
     let mut text = text.chars().filter(|c| !c.is_whitespace());
     let mut shown = shown.chars().filter(|c| !c.is_whitespace());

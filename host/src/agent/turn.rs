@@ -31,11 +31,11 @@ use crate::session::{self, Body};
 /// than what a call is given once its token is set.
 const TOOL_GRACE: Duration = Duration::from_secs(5);
 
-/// Answers in a row that a limit may cut. A model that does not write shorter after two of them writes the same again, and
-/// each time all of it is paid for.
+/// Maximum number of consecutive answers cut by a token limit. A model that does not write less
+/// after two of them usually repeats the same answer, at full cost.
 const MAX_CUT: u32 = 3;
 
-/// Note of a turn whose answers were cut again and again.
+/// Note at the end of a turn after [`MAX_CUT`] cut answers.
 const CUT_AGAIN: &str = "[stopped: the answer was cut at the token limit three times in a row; raise the limit of the model's \
                          answer, or ask for less at once]";
 
@@ -46,7 +46,7 @@ const CONTINUE: &str = "[your answer was cut by its token limit; continue exactl
 const EMPTY: &str =
     "[your answer was empty; answer the last message of the user, or say why you cannot]";
 
-/// Notice after the second such answer.
+/// Notice after the second consecutive empty answer.
 const EMPTY_AGAIN: &str =
     "the model gave an empty answer twice in a row; ask again, or choose another model with /model";
 
@@ -216,7 +216,7 @@ impl<'a> Turn<'a> {
     /// Runs steps until the model has answered and reflection accepts the answer.
     async fn answer(&mut self) -> Result<DraftAnswer, Stop> {
         let mut draft = String::new();
-        // Text that was cut and that the next step continues.
+        // Cut text that the next step continues.
         let mut begun = String::new();
         let (mut n_cut, mut n_empty) = (0, 0);
         loop {
@@ -268,8 +268,8 @@ impl<'a> Turn<'a> {
                     let message = Message::text(Role::User, format!("{MARK}{reason}"));
                     self.push(message.from(Origin::Reflection)).await?;
                 }
-                // Looking at the answer takes a while, in which the user may have said more. At the limit that waits for the
-                // next turn, and this answer is whole.
+                // The user may have sent more while hooks checked the answer. At the step limit
+                // that input waits for the next turn, and this answer stands.
                 None if self.step < self.last_step && self.take_steering().await? => {}
                 None => {
                     return Ok(DraftAnswer {
@@ -299,22 +299,22 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The output as hooks leave it: those of `pre-output`, and of `output-delta` where they have not let all of it through
-    /// already.
+    /// Returns the output after the hooks of `pre-output`, and after those of `output-delta` unless
+    /// they already passed all of it.
     async fn judge_output(&self, draft: String) -> Result<String, AttributedText> {
         let judged = self.dispatch::<at::PreOutput>(draft).await;
         if let Some(said) = blocked(&judged) {
             return Err(said.clone());
         }
         let (text, shown) = (judged.value, &self.progress.shown);
-        // Nobody has looked at less than what was shown.
+        // The hooks of `output-delta` have checked everything that was shown.
         if !shown.is_empty() && goes_on_from(&text, shown) && goes_on_from(shown, &text) {
             return Ok(text);
         }
         self.scope.look_at(&self.caller(), text).await
     }
 
-    /// Says that what was shown does not stand when it is not what `text` begins with.
+    /// Emits a correction if the shown text is not the beginning of `text`.
     pub(super) fn settle_shown(&mut self, text: &str) {
         if !goes_on_from(text, &self.progress.shown) {
             let shown = self.progress.take_shown();
@@ -322,7 +322,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// `pre-output`, the output, `post-output`.
+    /// Runs `pre-output`, emits the output, and runs `post-output`.
     pub(super) async fn give_output(&mut self, draft: String) -> Result<(), Stop> {
         let (text, refusal) = match self.judge_output(draft).await {
             Ok(text) => (text, None),
@@ -342,8 +342,9 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Returns when the user has interrupted, and tools that were running had their moment. A call whose token is set ends by
-/// itself, and then the body does, with what the tool had to say; waiting here only bounds that.
+/// Waits for an interrupt by the user, then for running tools to stop. A call whose token is set
+/// ends by itself, and so does the body, with the partial result of the tool; this function only
+/// bounds that wait.
 async fn interrupted(cancel: CancellationToken, is_running_tools: Arc<AtomicBool>) {
     cancel.cancelled().await;
     if is_running_tools.load(Ordering::Acquire) {

@@ -1,6 +1,7 @@
-//! Keys of models as the operator's settings say: variables, `secrets.toml`, commands, files.
+//! Looks up model API keys as configured by the operator: variables, `secrets.toml`, commands,
+//! files.
 //!
-//! A project has no say in any of it: its settings cannot have the sections `provider` and
+//! A project cannot influence the lookup: its settings cannot have the sections `provider` and
 //! `providers`, and nothing here depends on the current folder. Start from [`OperatorKeys`].
 
 use std::os::unix::fs::PermissionsExt;
@@ -17,20 +18,20 @@ use crate::provider::server_text::ServerText;
 use crate::provider::{KeySource, Keys};
 use crate::tool::process::{Ending, Process};
 
-/// Longest time that a command for a key may take: it may ask at a screen of its own.
+/// Timeout of a key command, which may prompt in a window of its own.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Most bytes of a file with a key that are read.
+/// Size limit of a key file.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// Looks keys up for whoever runs the program.
+/// Key lookup for the user who runs the program.
 pub(super) struct OperatorKeys<'a> {
     paths: &'a Paths,
     secrets: OperatorSecrets,
 }
 
 impl<'a> OperatorKeys<'a> {
-    /// Reads `secrets.toml`. Everything else is looked up when a provider wants it.
+    /// Reads `secrets.toml`. All other sources are read when a provider needs them.
     pub(super) fn new(paths: &'a Paths) -> anyhow::Result<Self> {
         let secrets = OperatorSecrets::read(&paths.config)?;
         Ok(Self { paths, secrets })
@@ -55,8 +56,8 @@ impl Keys for OperatorKeys<'_> {
     }
 }
 
-/// Returns the absolute path of a setting: a relative one is in the folder of `config.toml`, and
-/// `~/` is the home folder.
+/// Resolves a path in the settings: a relative path is resolved from the folder of `config.toml`,
+/// and `~/` is the home folder.
 pub(super) fn place(paths: &Paths, path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), home()) {
         (Ok(rest), Some(home)) => home.join(rest),
@@ -66,14 +67,14 @@ pub(super) fn place(paths: &Paths, path: &Path) -> PathBuf {
 
 /// Runs a command and returns the first line of its output.
 ///
-/// It runs in the folder of `config.toml`, not in the workspace: `./key.sh` is then the operator's
-/// file, whatever a project has of that name. Its environment is the operator's, because password
-/// managers need much of it.
+/// It runs in the folder of `config.toml`, not in the workspace, so `./key.sh` is a file of the
+/// operator and never one of a project. It gets the whole environment of the operator, because
+/// password managers need much of it.
 fn run(paths: &Paths, command: &[String]) -> anyhow::Result<String> {
     let Some((program, args)) = command.split_first() else {
-        bail!("name a program and its arguments");
+        bail!("it is empty; write a program and its arguments");
     };
-    // A program without a slash is looked up in PATH.
+    // A program name without a slash is looked up in PATH.
     let program = match program.contains('/') {
         true => place(paths, Path::new(program)).into_os_string(),
         false => program.into(),
@@ -86,7 +87,8 @@ fn run(paths: &Paths, command: &[String]) -> anyhow::Result<String> {
     process.args = args.iter().map(Into::into).collect();
     process.env = std::env::vars_os().collect();
     process.deadline = DEADLINE;
-    // A thread of its own: the caller may be a task, which must not wait for another one.
+    // Uses its own thread: the caller may be an async task, where blocking on a runtime is not
+    // allowed.
     let ran = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -94,7 +96,7 @@ fn run(paths: &Paths, command: &[String]) -> anyhow::Result<String> {
             let ran = runtime.block_on(process.run(&CancellationToken::new()));
             ran.map_err(anyhow::Error::new)
         });
-        let lost = |_| Err(anyhow!("the command could not be waited for"));
+        let lost = |_| Err(anyhow!("waiting for the command failed"));
         thread.join().unwrap_or_else(lost)
     });
     let ran = ran?;
@@ -103,24 +105,21 @@ fn run(paths: &Paths, command: &[String]) -> anyhow::Result<String> {
         Ending::Exited(0) => {}
         Ending::Exited(code) => bail!("the command exited with {code} and said {said}"),
         Ending::Deadline => bail!("the command took longer than {} s", DEADLINE.as_secs()),
-        ending => bail!("the command was ended ({ending:?}) and said {said}"),
+        ending => bail!("the command was stopped ({ending:?}) and said {said}"),
     }
     Ok(first_line(&ran.stdout.text()))
 }
 
-/// Reads the first line of a file that only its owner can read.
+/// Reads the first line of a file that only its owner can access.
 fn read(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
-    // A named pipe would be waited for: the path is looked at before it is opened, and the open
-    // file once more.
+    // Opening a named pipe would block, so stat the path first, and the open file again.
     let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
     if path.exists() && !is_file {
         bail!("{shown} is not a file");
     }
     let file = std::fs::File::open(path).with_context(|| format!("open {shown}"))?;
-    let about = file
-        .metadata()
-        .with_context(|| format!("look at {shown}"))?;
+    let about = file.metadata().with_context(|| format!("stat {shown}"))?;
     if about.permissions().mode() & 0o077 != 0 {
         bail!("other users can read or change {shown}; run `chmod 600 {shown}`");
     }

@@ -1,7 +1,7 @@
-//! The table of models that comes with Rind, and how a name is looked up.
+//! The built-in table of models, and the lookup by name.
 //!
-//! The values are those that the vendors publish; they were compared with the table of litellm
-//! 1.110.2 in the month of [`LIST_DATE`].
+//! Values published by the vendors, compared with the table of litellm 1.110.2 in the month of
+//! [`LIST_DATE`].
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,18 +10,18 @@ use serde::Deserialize;
 
 use super::{ModelProfile, Price, Table};
 
-/// Month that the table is of.
+/// Month in which the table was compiled.
 pub const LIST_DATE: &str = "2026-11";
 
-/// Prices are list prices, without discounts for batches, without surcharges for long contexts, and
-/// with the cheaper of two ways to write a cache: a cost is never said to be more than it was.
+/// Prices are list prices, without batch discounts and long-context surcharges, and with the
+/// cheaper of two cache write prices: the reported cost is never higher than the real one.
 const LIST: &str = include_str!("list.json");
 
 #[derive(Debug, Default, Deserialize)]
 struct List {
-    /// Models by the beginning of their names.
+    /// Models by name prefix.
     models: Table,
-    /// Families by a part of the name, in lower case; the first that fits counts.
+    /// Families by a lower-case substring of the name; the first match counts.
     families: Vec<Family>,
 }
 
@@ -37,7 +37,7 @@ fn list() -> &'static List {
     &READ
 }
 
-/// The profile of a model in the table.
+/// Returns the profile of a model in the table.
 pub(super) fn profile(model: &str) -> ModelProfile {
     let plain = plain(model);
     let known = longest(&plain, &list().models).cloned().unwrap_or_default();
@@ -50,19 +50,20 @@ pub(super) fn profile(model: &str) -> ModelProfile {
     })
 }
 
-/// The price of a model in the table.
+/// Returns the price of a model in the table.
 pub(crate) fn price(model: &str) -> Option<Price> {
     longest(&plain(model), &list().models)?.price
 }
 
-/// Names of the models in the table.
+/// Returns the names of the models in the table.
 #[cfg(feature = "cli")]
 pub(crate) fn names() -> impl Iterator<Item = &'static String> {
     list().models.keys()
 }
 
-/// The entry with the longest name that the model's begins with, where nothing but a version
-/// follows. A model of another name may be of another price: it is better known to have none.
+/// Returns the entry with the longest name that is a prefix of the model name and is followed only
+/// by a version. A model with another name may have another price: no price is better than a wrong
+/// one.
 pub(crate) fn longest<'a, T>(model: &str, table: &'a BTreeMap<String, T>) -> Option<&'a T> {
     let fitting = table.iter().filter(|(name, _)| {
         model
@@ -74,19 +75,19 @@ pub(crate) fn longest<'a, T>(model: &str, table: &'a BTreeMap<String, T>) -> Opt
         .map(|(_, value)| value)
 }
 
-/// Whether the rest of a name is a date, `latest`, or nothing.
+/// Whether the rest of a name is a date, `latest`, or empty.
 fn is_version_or_nothing(rest: &str) -> bool {
     let Some(version) = rest.strip_prefix(['-', '@', ':']) else {
         return rest.is_empty();
     };
-    // `claude-opus-4-7` is no version of `claude-opus-4`: dates have eight digits.
+    // `claude-opus-4-7` is not a version of `claude-opus-4`: dates have eight digits.
     let n_digits = version.bytes().filter(u8::is_ascii_digit).count();
     let is_date = n_digits == 8 && version.bytes().all(|b| b.is_ascii_digit() || b == b'-');
     is_date || matches!(version, "latest" | "preview")
 }
 
-/// A name without the vendor that resellers put before it, Anthropic's with `-` for their `.`.
-/// Bedrock writes `us.anthropic.claude-opus-4-5-20251101-v1:0`.
+/// Normalizes a name: removes the vendor prefix of resellers and, in names of Anthropic, replaces
+/// `.` with `-`. Bedrock writes `us.anthropic.claude-opus-4-5-20251101-v1:0`.
 fn plain(model: &str) -> String {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name

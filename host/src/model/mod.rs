@@ -1,8 +1,7 @@
 //! Profiles of models: window, longest answer, images, reasoning, tools, and prices.
 //!
-//! Owns the table that comes with Rind, the operator's own profiles (the section `[models]`), and
-//! the lookup by name. It must not know servers, and not who asks a model. Start from
-//! [`Models::of`].
+//! Owns the built-in table, the profiles of the operator (section `[models]`), and the lookup by
+//! name. It must not know servers or the users of a model. Start from [`Models::of`].
 
 mod list;
 mod price;
@@ -20,39 +19,39 @@ pub use price::Price;
 
 use crate::config::{Section, number};
 
-/// Abilities of one model, as far as they are known: an absent value is unknown.
+/// Known abilities of one model; a missing value is unknown.
 ///
-/// The values come from four places, the strongest first: the operator's settings, the server that
-/// runs the model, the table of Rind by the whole name, and families of that table, which are parts
-/// of names.
+/// The values come from four sources, in order of precedence: the settings of the operator, the
+/// server that runs the model, the built-in table by full name, and families in that table, which
+/// match by substring.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelProfile {
-    /// Tokens of the context window, in which the prompt and the answer stand together.
+    /// Size of the context window, which holds the prompt and the answer, in tokens.
     #[serde(deserialize_with = "number::within_if_set::<256, 1_000_000_000, _, _>")]
     pub window_tokens: Option<u64>,
-    /// Most tokens of one answer, reasoning included.
+    /// Maximum tokens of one answer, including reasoning.
     #[serde(deserialize_with = "number::within_if_set::<1, 1_000_000_000, _, _>")]
     pub answer_tokens: Option<u32>,
-    /// Whether the model takes images.
+    /// Whether the model accepts images.
     pub images: Option<bool>,
     /// Whether the model reasons before it answers.
     pub reasoning: Option<bool>,
-    /// Levels of reasoning effort that the model takes, the lowest first.
+    /// Reasoning effort levels that the model accepts, lowest first.
     pub efforts: Option<Vec<String>>,
     /// Whether the model calls tools.
     pub tools: Option<bool>,
-    /// Whether the model takes a sampling temperature. Newer ones refuse every request that has
+    /// Whether the model accepts a sampling temperature. Newer models refuse every request with
     /// one.
     pub temperature: Option<bool>,
-    /// Whether its servers cache the beginning of a prompt.
+    /// Whether its servers cache prompt prefixes.
     pub caching: Option<bool>,
-    /// US dollars for a million tokens. The section `[prices]` goes before it.
+    /// US dollars per million tokens. The section `[prices]` takes precedence.
     pub price: Option<Price>,
 }
 
 impl ModelProfile {
-    /// Fills the unknown values from a weaker profile.
+    /// Fills unknown values from a profile of lower precedence.
     #[must_use]
     pub fn or(self, weaker: Self) -> Self {
         Self {
@@ -69,11 +68,10 @@ impl ModelProfile {
     }
 }
 
-/// Profiles by the beginning of a model's name.
+/// Profiles by model name prefix.
 type Table = BTreeMap<String, ModelProfile>;
 
-/// The operator's profiles of models: the section `[models]`, a table for each name. Cheap to
-/// clone.
+/// Profiles of the operator: the section `[models]`, one table for each name. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "Table")]
 pub struct Models(Arc<Table>);
@@ -89,7 +87,7 @@ impl Section for Models {
 }
 
 impl Models {
-    /// Returns the profile of a model: the operator's values, then those that its server `told`,
+    /// Returns the profile of a model: values of the operator, then those that the server `told`,
     /// then those of the table.
     #[must_use]
     pub fn of(&self, model: &str, told: ModelProfile) -> ModelProfile {

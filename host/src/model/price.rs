@@ -4,10 +4,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::message::Usage;
 
-/// Number of tokens that a price is for.
+/// Number of tokens that a price applies to.
 const PER: f64 = 1_000_000.0;
 
-/// Dollars for a million tokens.
+/// US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
@@ -17,10 +17,10 @@ pub struct Price {
     /// Price of output.
     #[serde(deserialize_with = "dollars")]
     pub output: f64,
-    /// Price of input that was read from the cache; absent: as other input.
+    /// Price of input read from the cache; default: the price of other input.
     #[serde(default, deserialize_with = "some_dollars")]
     pub cache_read: Option<f64>,
-    /// Price of input that was written to the cache; absent: as other input.
+    /// Price of input written to the cache; default: the price of other input.
     #[serde(default, deserialize_with = "some_dollars")]
     pub cache_write: Option<f64>,
 }
@@ -40,8 +40,8 @@ fn some_dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64
 }
 
 impl Price {
-    /// Dollars for the tokens of one request. Cached tokens are part of the input and have prices
-    /// of their own.
+    /// Returns the cost of one request in dollars. Cached tokens are part of the input and have
+    /// their own prices.
     #[must_use]
     pub fn of(&self, usage: &Usage) -> f64 {
         let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);

@@ -1,7 +1,7 @@
-//! Asks a server about a model: its window, its longest answer, images, prices.
+//! Queries a server about a model: its window, its longest answer, images, prices.
 //!
-//! Owns which kind of server is asked where, and how its answer is read. Every answer is optional
-//! and none is believed blindly: a value of another type is passed over. Start from [`Ask::about`].
+//! Owns the API of each kind of server and the parsing of its answer. Every answer is optional and
+//! none is trusted blindly: a value of an unexpected type is skipped. Start from [`Ask::about`].
 
 use std::time::Duration;
 
@@ -11,18 +11,17 @@ use tokio_util::sync::CancellationToken;
 use super::http::Http;
 use crate::model::{ModelProfile, Price};
 
-/// Longest wait for all questions about one model. A run waits for it once, before its first
-/// request.
+/// Timeout for all queries about one model. A run waits for them once, before its first request.
 const PATIENCE: Duration = Duration::from_millis(2_000);
 
-/// Way to ask a server about a model.
+/// API to query about a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// The list of models, in which vLLM, llama.cpp, Groq, Mistral and most gateways say more than
-    /// names.
+    /// The list of models. vLLM, llama.cpp, Groq, Mistral and most gateways include more than names
+    /// in it.
     Models,
     /// The list of models of OpenRouter, which knows the server behind a model better than the
-    /// table does.
+    /// built-in table.
     OpenRouter,
     /// `/props`, the window that llama.cpp was started with, and the list of models.
     LlamaCpp,
@@ -36,19 +35,19 @@ pub enum Ask {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Told {
     pub(crate) profile: ModelProfile,
-    /// Whether asking again would bring the same.
+    /// Whether another query would return the same answer.
     pub(crate) is_final: bool,
 }
 
 impl Ask {
-    /// Whether the server is asked about a model that the table knows as well: it may run it in a
-    /// smaller window.
+    /// Whether the server is queried even about a model in the built-in table, because it may run
+    /// the model with a smaller window.
     pub(super) fn knows_better(self) -> bool {
         self != Self::Models
     }
 
-    /// Asks about a model. A server that does not answer within two seconds, or not as expected,
-    /// has said nothing.
+    /// Queries the server about a model. A timeout of two seconds or an unexpected answer counts as
+    /// an empty answer.
     pub(super) async fn about(self, http: &Http, model: &str, cancel: &CancellationToken) -> Told {
         let asking = async {
             match self {
@@ -73,7 +72,7 @@ impl Ask {
             }
             .told()
         };
-        // The server is not asked again when it kept silent: each step of a run would wait for it.
+        // Do not query the server again after a timeout: each step of a run would wait for it.
         let told = tokio::time::timeout(PATIENCE, asking).await;
         told.unwrap_or_else(|_| ModelProfile::default().told())
     }
@@ -88,10 +87,10 @@ impl ModelProfile {
     }
 }
 
-/// Ollama runs a model in the window of its own settings, which only `/api/ps` tells, and only once
-/// the model is loaded. Before that, `num_ctx` of the model counts. The window of `/api/show` is
-/// the one that the model was trained for, mostly a much larger one: a prompt that fits it is cut
-/// without a word.
+/// Queries Ollama. It runs a model with the window of its own settings, which only `/api/ps`
+/// reports, and only while the model is loaded. Before that, `num_ctx` of the model counts. The
+/// window in `/api/show` is the trained one, which is usually much larger: Ollama silently
+/// truncates a prompt that fits only that one.
 async fn ollama(http: &Http, model: &str, cancel: &CancellationToken) -> Told {
     let question = json!({"model": model});
     let shown = http
@@ -119,7 +118,7 @@ async fn ollama(http: &Http, model: &str, cancel: &CancellationToken) -> Told {
     }
 }
 
-/// Whether two names of Ollama are one model: `latest` may be left out.
+/// Whether two Ollama names are one model: the tag `latest` is optional.
 fn is_same(name: &str, model: &str) -> bool {
     name == model || name.strip_suffix(":latest") == Some(model)
 }
@@ -151,8 +150,7 @@ fn of_props(props: &Value) -> ModelProfile {
     }
 }
 
-/// The entry of a model in a list. A server with one model serves it under whatever name it is
-/// asked for.
+/// Returns the profile of a model in a list. A server with one model serves it under any name.
 fn of_list(list: &Value, model: &str) -> ModelProfile {
     let Some(entries) = list.get("data").and_then(Value::as_array) else {
         return ModelProfile::default();
@@ -205,7 +203,7 @@ fn of_entry(entry: &Value) -> ModelProfile {
     }
 }
 
-/// Prices as OpenRouter gives them: texts with dollars for one token, `-1` where the price varies.
+/// Reads prices of OpenRouter: strings with dollars per token, `-1` if the price varies.
 fn price(entry: &Value) -> Option<Price> {
     let of = |field: &str| {
         let price = entry.pointer(&format!("/pricing/{field}"))?;
@@ -220,7 +218,7 @@ fn price(entry: &Value) -> Option<Price> {
     })
 }
 
-/// A number of tokens that can be one.
+/// Reads a plausible number of tokens.
 fn tokens(value: Option<&Value>) -> Option<u64> {
     value?
         .as_u64()

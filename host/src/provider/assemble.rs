@@ -1,7 +1,8 @@
-//! Putting an answer together from the pieces in which it streams, the same for every wire format.
+//! Assembles an answer from streamed deltas; shared by all wire formats.
 //!
-//! Owns how text, reasoning and tool calls become one assistant message, and the small contract between the HTTP side
-//! and a format's decoder. It must not know any format. Start from [`Assembler`].
+//! Owns the assembly of text, reasoning and tool calls into one assistant message, and the contract
+//! between the HTTP side and a wire's decoder. It must not know any format. Start from
+//! [`Assembler`].
 
 mod opaque;
 
@@ -14,31 +15,31 @@ use crate::json;
 use crate::message::{Content, Message, Role, ToolCall, Usage};
 use crate::text::clean;
 
-/// Longest name of a model, in bytes.
+/// Longest name of a model that is kept, in bytes.
 const MAX_MODEL_BYTES: usize = 128;
 
-/// Longest excerpt that is kept of an event that could not be read, in bytes.
+/// Longest excerpt of an unreadable event that is kept, in bytes.
 const MAX_ODD_BYTES: usize = 4096;
 
-/// Bytes that a part of an answer counts besides what is in it.
+/// Overhead of each part of an answer in its size, in bytes.
 const PART_BYTES: usize = 64;
 
 /// Reads one answer in one wire format.
 pub(crate) trait Decoder: Send {
-    /// Takes the data of the next event; calls `emit` for what it brings.
+    /// Decodes the data of the next event and calls `emit` for each resulting stream event.
     fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault>;
 
     /// Bytes of the answer so far.
     fn n_bytes(&self) -> usize;
 
-    /// Whether the format says that nothing more comes, so that the connection need not be waited for.
+    /// Whether the format guarantees that nothing follows, so that the connection can be closed.
     fn is_done(&self) -> bool;
 
-    /// Whether the reason for the end of the answer is there. From then on the answer is whole, whatever happens to the
-    /// connection: only counts of tokens may still come.
+    /// Whether the finish reason was received. From then on the answer is complete even if the
+    /// connection fails: only token counts may follow.
     fn has_ended(&self) -> bool;
 
-    /// The answer, once the stream has ended; [`Fault::EndedEarly`] when it is not complete.
+    /// Returns the answer after the end of the stream; [`Fault::EndedEarly`] when it is incomplete.
     fn finish(self) -> Result<ModelReply, Fault>;
 }
 
@@ -46,7 +47,7 @@ pub(crate) trait Decoder: Send {
 #[derive(Debug, PartialEq)]
 pub(crate) struct ModelReply {
     pub(crate) message: Message,
-    /// Name of the model, as the server says.
+    /// Name of the model as reported by the server.
     pub(crate) model: Option<String>,
     pub(crate) finish: Finish,
     pub(crate) usage: Usage,
@@ -58,15 +59,15 @@ pub(crate) enum Fault {
     Bad { what: String, excerpt: String },
     /// The stream ended before the reply was complete.
     EndedEarly,
-    /// The stream is longer than a reply may be.
+    /// The stream exceeds the size limit of a reply.
     TooLong { max_bytes: usize },
-    /// The server reported an error inside the stream; `status` is what it would have been over plain HTTP.
+    /// The server reported an error inside the stream; `status` is the equivalent HTTP status.
     Server { status: u16, message: String },
 }
 
 impl Fault {
-    /// An event whose data is not what the format says. `what` quotes nothing of it: the excerpt is cut and told apart, and may
-    /// hold words of the model.
+    /// Creates the fault of an event that does not match the format. `what` must not quote the
+    /// data: only `excerpt` may contain text of the model, and it is shortened and marked as such.
     pub(crate) fn bad(what: impl Into<String>, data: &str) -> Self {
         Self::Bad {
             what: what.into(),
@@ -75,14 +76,14 @@ impl Fault {
     }
 }
 
-/// Names one tool call of an [`Assembler`].
+/// Index of one tool call in an [`Assembler`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallSlot(usize);
 
-/// An assistant message that is being written.
+/// An assistant message while it is received.
 #[derive(Default)]
 pub(crate) struct Assembler {
-    /// The arguments of calls are the text that the model has written so far.
+    /// Arguments of calls are stored as unparsed text until the end.
     parts: Vec<Content>,
     n_bytes: usize,
     model: Option<String>,
@@ -90,17 +91,18 @@ pub(crate) struct Assembler {
     text_halves: SurrogateJoiner,
     thinking_halves: SurrogateJoiner,
     has_halves: bool,
-    /// The first event that could not be read, and why.
+    /// The first unreadable event, and the reason.
     odd: Option<(&'static str, String)>,
 }
 
 impl Assembler {
-    /// Bytes of the answer so far, with an overhead for each of its parts.
+    /// Returns the size of the answer so far, with an overhead for each part.
     pub(crate) fn n_bytes(&self) -> usize {
         self.n_bytes + self.parts.len() * PART_BYTES
     }
 
-    /// Parses the data of an event. An event that is no JSON object is passed over: it is told only when no answer comes.
+    /// Parses the data of an event. An event that is not a JSON object is skipped; it is reported
+    /// only if no answer follows.
     pub(super) fn parse(&mut self, data: &str) -> Option<Value> {
         let parsed = lenient::parse(data);
         let Some(parsed) = parsed.filter(|parsed| parsed.value.is_object()) else {
@@ -115,7 +117,7 @@ impl Assembler {
         Some(parsed.value)
     }
 
-    /// Keeps an event that could not be read, for the error when no answer comes.
+    /// Keeps an unreadable event for the error message in case no answer follows.
     pub(super) fn note_odd(&mut self, what: &'static str, data: &str) {
         if self.odd.is_none() {
             let end = data.floor_char_boundary(data.len().min(MAX_ODD_BYTES));
@@ -123,8 +125,8 @@ impl Assembler {
         }
     }
 
-    /// The fault of a stream that ended before its answer did: the first event that could not be read, when nothing else
-    /// came, since the server is then probably no model API.
+    /// Returns the fault of an incomplete answer: the first unreadable event if nothing else came,
+    /// because the server is then probably not a model API.
     pub(super) fn ended_early(self) -> Fault {
         match self.odd {
             Some((what, excerpt)) if self.parts.is_empty() => Fault::bad(what, &excerpt),
@@ -132,7 +134,7 @@ impl Assembler {
         }
     }
 
-    /// The server names the model that writes.
+    /// Stores the name of the model as reported by the server.
     pub(crate) fn model(&mut self, name: &Value) {
         let name = name.as_str().map(|name| clean(name, MAX_MODEL_BYTES));
         self.model = name
@@ -153,7 +155,7 @@ impl Assembler {
         emit(StreamEvent::Text(delta.into_owned()));
     }
 
-    /// More reasoning.
+    /// Appends reasoning.
     pub(crate) fn thinking(&mut self, delta: &str, emit: &mut dyn FnMut(StreamEvent)) {
         let delta = self.thinking_halves.push(delta);
         if delta.is_empty() {
@@ -161,7 +163,7 @@ impl Assembler {
         }
         self.n_bytes += delta.len();
         match self.parts.last_mut() {
-            // A signature closes its block: what follows is another one.
+            // A signature closes its block: later reasoning begins another one.
             Some(Content::Thinking {
                 text,
                 signature: None,
@@ -172,7 +174,8 @@ impl Assembler {
         emit(StreamEvent::Thinking(delta.into_owned()));
     }
 
-    /// The proof of the reasoning just written; a block may consist of it alone.
+    /// Stores the signature of the reasoning just received; a block may consist of a signature
+    /// alone.
     pub(crate) fn sign_thinking(&mut self, proof: String) {
         self.n_bytes += proof.len();
         match self.parts.last_mut() {
@@ -187,7 +190,7 @@ impl Assembler {
         }
     }
 
-    /// Puts opaque data beside all reasoning that has none yet.
+    /// Adds opaque data to all reasoning blocks that have none yet.
     pub(super) fn mark_thinking(&mut self, mark: &Value) {
         for part in &mut self.parts {
             if let Content::Thinking { extra, .. } = part {
@@ -196,12 +199,12 @@ impl Assembler {
         }
     }
 
-    /// Opaque data that the server put beside the message, under the name of its field.
+    /// Stores opaque data of the message under the name of its field.
     pub(super) fn extra(&mut self, name: &str, value: &Value) {
         self.n_bytes += merge_field(&mut self.extra, name, value);
     }
 
-    /// Opaque data that the server put beside a call.
+    /// Stores opaque data of a call under the name of its field.
     pub(super) fn call_extra(&mut self, slot: CallSlot, name: &str, value: &Value) {
         let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0) else {
             return;
@@ -212,7 +215,7 @@ impl Assembler {
         }
     }
 
-    /// The model begins a tool call. An empty id is made up at the end, for servers that give none.
+    /// Begins a tool call. An empty id is replaced at the end, because some servers send none.
     pub(crate) fn begin_call(
         &mut self,
         id: &str,
@@ -227,7 +230,7 @@ impl Assembler {
         CallSlot(self.parts.len() - 1)
     }
 
-    /// More of a call's name, from a server that sends names in pieces.
+    /// Appends to the name of a call, for servers that send names in pieces.
     pub(super) fn name(&mut self, slot: CallSlot, piece: &str) {
         if let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0) {
             self.n_bytes += piece.len();
@@ -235,7 +238,7 @@ impl Assembler {
         }
     }
 
-    /// The call as it is written so far: its name and its arguments.
+    /// Returns the name and the arguments of a call so far.
     pub(super) fn call(&self, slot: CallSlot) -> (&str, &str) {
         match self.parts.get(slot.0) {
             Some(Content::ToolCall(call)) => {
@@ -245,7 +248,7 @@ impl Assembler {
         }
     }
 
-    /// More of a call's arguments.
+    /// Appends to the arguments of a call.
     pub(crate) fn arguments(&mut self, slot: CallSlot, delta: &str) {
         self.n_bytes += delta.len();
         if let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0)
@@ -255,14 +258,15 @@ impl Assembler {
         }
     }
 
-    /// Whether the arguments of a call are complete JSON already.
+    /// Whether the arguments of a call are already complete JSON.
     pub(crate) fn is_complete(&self, slot: CallSlot) -> bool {
         serde_json::from_str::<Value>(self.call(slot).1).is_ok()
     }
 
-    /// The message, and how it ended: `finish` as the server said it, corrected by whether there are calls.
+    /// Returns the message and its finish reason: `finish` from the server, corrected if it
+    /// contradicts the presence of tool calls.
     pub(crate) fn finish(mut self, finish: Finish, usage: Usage) -> ModelReply {
-        // The other half of these pairs never came.
+        // Flush surrogates whose other half never arrived.
         let (text, thinking) = (self.text_halves.end(), self.thinking_halves.end());
         self.text_halves = SurrogateJoiner::default();
         self.thinking_halves = SurrogateJoiner::default();
@@ -287,7 +291,8 @@ impl Assembler {
         let mut message = Message::new(Role::Assistant, self.parts);
         message.extra = (!self.extra.is_empty()).then_some(Value::Object(self.extra));
         let has_calls = message.tool_calls().next().is_some();
-        // Servers disagree on what to call an answer with tool calls; the calls themselves decide.
+        // Servers disagree on the finish reason of an answer with tool calls; the presence of calls
+        // decides.
         let finish = match finish {
             Finish::Done | Finish::ToolCalls if has_calls => Finish::ToolCalls,
             Finish::ToolCalls => Finish::Done,
@@ -313,9 +318,9 @@ fn merge_field(fields: &mut Map<String, Value>, name: &str, value: &Value) -> us
     name.len() + value.to_string().len()
 }
 
-/// Merges a later piece of opaque data into what came before. Lists grow: an item with the `index` and `type` of the last
-/// one continues it, as OpenRouter streams `reasoning_details`. Objects are merged field by field, and within such an item
-/// texts grow; everything else is replaced.
+/// Merges a later delta of opaque data into the earlier value. Lists are appended to, except that
+/// an item with the same `index` and `type` as the last one continues it, as OpenRouter streams
+/// `reasoning_details`. Objects are merged field by field. Any other value is replaced.
 fn merge(old: &mut Value, new: &Value) {
     match (old, new) {
         (_, Value::Null) => {}
@@ -343,7 +348,8 @@ fn merge(old: &mut Value, new: &Value) {
     }
 }
 
-/// Appends a piece of a streamed item. Names of the item stay; texts grow.
+/// Appends a delta to a streamed item: `text`, `summary` and `data` are concatenated, other fields
+/// replaced.
 fn grow(last: &mut Map<String, Value>, piece: &Map<String, Value>) {
     for (name, value) in piece {
         match (last.get_mut(name), value) {
@@ -360,14 +366,15 @@ fn grow(last: &mut Map<String, Value>, piece: &Map<String, Value>) {
     }
 }
 
-/// Arguments as the model wrote them: none at all are an empty object, what is not JSON is kept as it is so that the
-/// schema check can say so to the model. Two faults of models have one possible meaning and are corrected: an object that
-/// was written as a JSON text, and line breaks that stand unescaped within a text.
+/// Parses the arguments of a call. Empty text is an empty object. Invalid JSON is kept as a string,
+/// so that the schema check reports it to the model. Two mistakes of models are unambiguous and are
+/// corrected: an object encoded as a JSON string, and unescaped line breaks within a string.
 pub(crate) fn parse_arguments(written: String) -> Value {
     if written.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    // What is nested too deeply is kept as text too: it could be written to a session and not read back.
+    // Arguments that are nested too deeply stay text as well: a session could store them but not
+    // read them back.
     let read = |text: &str| {
         let value = serde_json::from_str(text).ok();
         value.filter(|value: &Value| json::depth(value) <= json::MAX_DEPTH)
@@ -382,7 +389,7 @@ pub(crate) fn parse_arguments(written: String) -> Value {
     }
 }
 
-/// Escapes control characters within the texts of a JSON document.
+/// Escapes control characters within the strings of a JSON document.
 fn with_controls_escaped(written: &str) -> String {
     let (mut escaped, mut in_text, mut is_escape) = (String::new(), false, false);
     for c in written.chars() {
@@ -398,8 +405,8 @@ fn with_controls_escaped(written: &str) -> String {
     escaped
 }
 
-/// Arguments as a provider takes them back: always an object, because a server answers 400 to anything else and the
-/// conversation could never go on.
+/// Returns arguments in a form that a provider accepts: always an object. Servers answer anything
+/// else with status 400, and the conversation could never continue.
 pub(crate) fn sendable_arguments(arguments: &Value) -> Value {
     match arguments {
         Value::Object(_) => arguments.clone(),

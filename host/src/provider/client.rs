@@ -1,15 +1,15 @@
 //! The client of a model API, the same for every wire.
 //!
-//! Owns how a wire becomes a [`Provider`]: its headers, its paths and its decoder are put together
-//! with a connection. It must not know any wire; each one is a folder that implements [`Format`].
-//! Start from [`connect`].
+//! Owns the step from a wire to a [`Provider`]: it combines the headers, paths and decoder of the
+//! wire with a connection. It must not know any wire; each one is a folder that implements
+//! [`Format`]. Start from [`connect`].
 //!
-//! The wires are written here and not taken from a client library (genai, async-openai, rig and the
-//! like were read). Those map a conversation to a request and an answer to events in one go, over
-//! types of their own. Here two points stand in between: hooks read and change the request as the
-//! JSON that is sent, and read the raw answer. And opaque fields that a library does not model
-//! (reasoning items, signatures, fields that a gateway adds) must come back unchanged, while a
-//! field of a wrong type must not end an answer, which derived types do.
+//! The wires are not taken from a client library such as genai, async-openai or rig. Those
+//! libraries map a conversation to a request and an answer to events in one step, with their own
+//! types. Here hooks read and change the request as the JSON that is sent, and read the raw answer.
+//! Opaque fields that a library does not model (reasoning items, signatures, fields of a gateway)
+//! must be sent back unchanged. A field of a wrong type must not end an answer, but it fails
+//! derived deserialization.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -37,10 +37,10 @@ use crate::model::ModelProfile;
 /// Connects to the API at `endpoint`, which speaks `wire`. Nothing is sent before the first
 /// request.
 ///
-/// `server` is what is known of it and of its models.
+/// `server` describes the server and its models.
 ///
 /// # Errors
-/// A key that no HTTP header can carry, and a TLS setup that does not work.
+/// The key has characters that are not allowed in an HTTP header, or TLS cannot be set up.
 pub fn connect(
     wire: Wire,
     endpoint: Endpoint,
@@ -66,20 +66,20 @@ pub(super) trait Format: Send + Sync + 'static {
     /// Reads one answer.
     type Reader: Decoder + Default;
 
-    /// Changes a base URL that a user gave into the URL that paths are joined to.
+    /// Converts the base URL of the settings to the URL that paths are joined to.
     fn adapt_url(&self, _url: &mut Url) {}
 
     /// Returns the headers of every request, the key among them.
     ///
     /// # Errors
-    /// A key that no HTTP header can carry.
+    /// The key has characters that are not allowed in an HTTP header.
     fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error>;
 
-    /// Returns the body for a request, always with the name of the model in `model`.
+    /// Returns the body of a request. The name of the model is always in `model`.
     fn body(&self, request: &Request, images: &Images) -> Value;
 
-    /// Returns the path of a body under the base URL. A field that belongs into the path is taken
-    /// out of the body.
+    /// Returns the path of a request under the base URL. A field that belongs in the path is
+    /// removed from the body.
     fn path(&self, body: &mut Value) -> String;
 }
 
@@ -88,7 +88,7 @@ struct Client<F> {
     format: F,
     http: Http,
     server: ServerProfile,
-    /// Corrections by model that refusals of this server taught.
+    /// Corrections learned from refusals, by model.
     mends: Mutex<HashMap<String, Mends>>,
 }
 
@@ -173,8 +173,7 @@ impl<F: Format> Provider for Client<F> {
     }
 }
 
-/// Takes `version` off the end of a base URL's path, so that a URL with it and one without it mean
-/// the same.
+/// Removes `version` from the end of a base URL, so that URLs with and without it are equivalent.
 pub(super) fn drop_version(url: &mut Url, version: &str) {
     let path = url.path().trim_end_matches('/');
     let path = path.strip_suffix(version).unwrap_or(path).to_owned();

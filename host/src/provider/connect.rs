@@ -1,6 +1,6 @@
-//! Makes the client of a provider that was selected: address, key, headers, dialect.
+//! Creates the client of a selected provider: address, key, headers, dialect.
 //!
-//! Owns which of preset and settings says what. It must not know why the provider was selected
+//! Owns the precedence of settings over presets. It must not know why the provider was selected
 //! (`select` does). Start from [`connect`].
 
 use reqwest::Url;
@@ -15,7 +15,7 @@ use super::profile::ServerProfile;
 use super::select::{Choice, KeySource, Keys, ProviderConfig, Selected};
 use super::{Error, Wire, client};
 
-/// A provider by its name, with everything that is known of it.
+/// A provider name with its preset and its section of the settings.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'a> {
     pub(super) name: &'a str,
@@ -23,7 +23,7 @@ pub(super) struct Found<'a> {
     pub(super) own: Option<&'a NamedProvider>,
 }
 
-/// Makes the client of a provider.
+/// Creates the client of a provider.
 pub(super) fn connect(
     choice: &Choice,
     found: Found<'_>,
@@ -47,7 +47,7 @@ pub(super) fn connect(
     let own = found.own;
     let wire = own.and_then(|own| own.wire);
     let wire = wire.or(found.preset.map(|preset| match preset.wire {
-        // A server that stands in for OpenAI's speaks what all such servers speak.
+        // An OpenAI-compatible server usually speaks chat completions only.
         Wire::OpenaiResponses if !is_usual(preset, &endpoint) => Wire::OpenaiChat,
         wire => wire,
     }));
@@ -63,13 +63,13 @@ pub(super) fn connect(
     })
 }
 
-/// Whether an address is on the host of the preset's own.
+/// Whether a URL has the host of the preset.
 fn is_usual(preset: &Preset, endpoint: &Endpoint) -> bool {
     let usual = preset.url.ok().and_then(|url| Url::parse(url).ok());
     usual.is_some_and(|usual| usual.host_str() == endpoint.url.host_str())
 }
 
-/// Collects the profile of a server from its preset and from the settings.
+/// Builds the profile of a server from its preset and the settings.
 fn server(
     choice: &Choice,
     found: Found<'_>,
@@ -79,8 +79,8 @@ fn server(
 ) -> ServerProfile {
     let (own, preset) = (found.own, found.preset);
     let is_usual = preset.is_some_and(|preset| is_usual(preset, endpoint));
-    // Another server than the one of the preset: it is asked, and most know the old name of the
-    // limit only.
+    // A server other than the one of the preset is asked about its models, and gets the old name of
+    // the token limit: most such servers know no other.
     let preset_here = preset.filter(|preset| is_usual || preset.url.is_err() || preset.is_local);
     let ask = match preset_here {
         Some(preset) => preset.ask,
@@ -109,7 +109,7 @@ fn server(
     }
 }
 
-/// The setting that gives a base URL, and the URL.
+/// Returns the base URL of the settings or the environment, and the name of its setting.
 pub(super) fn given_url(
     found: Found<'_>,
     base_url: Option<&str>,
@@ -118,8 +118,8 @@ pub(super) fn given_url(
     let named = found.own.and_then(|own| own.base_url.clone());
     let named = named.map(|url| (format!("providers.{}.base_url", found.name), url));
     let section = || base_url.map(|url| ("provider.base_url".to_owned(), url.to_owned()));
-    // A provider of another name than its preset is another server: a variable of the preset is not
-    // about it.
+    // A provider whose name differs from its preset is another server: the environment variable of
+    // the preset does not apply.
     let is_preset = |preset: &&Preset| preset.name == found.name;
     let variable = || {
         let preset = found.preset.filter(is_preset)?;
@@ -173,17 +173,17 @@ pub(super) fn endpoint(
     let key_in = own_header.or(preset_header).map(|name| {
         let parsed = HeaderName::from_bytes(name.as_bytes());
         let setting = format!("providers.{}.api_key_header", found.name);
-        parsed.map_err(|_| bad(setting, "this is no name of an HTTP header"))
+        parsed.map_err(|_| bad(setting, "it is not a valid HTTP header name"))
     });
     let mut headers = HeaderMap::new();
     for (name, value) in found.own.into_iter().flat_map(|own| &own.headers) {
         let setting = || format!("providers.{}.headers.{name}", found.name);
         let header = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| bad(setting(), "this is no name of an HTTP header"))?;
+            .map_err(|_| bad(setting(), "it is not a valid HTTP header name"))?;
         let mut value = HeaderValue::from_str(value).map_err(|_| {
             bad(
                 setting(),
-                "the value holds characters that an HTTP header cannot",
+                "the value has characters that are not allowed in an HTTP header",
             )
         })?;
         value.set_sensitive(true);
@@ -203,7 +203,7 @@ pub(super) fn endpoint(
     Ok(endpoint)
 }
 
-/// The key and the place that it is from, for messages.
+/// Returns the key, and its source for messages.
 fn key(
     found: Found<'_>,
     config: &ProviderConfig,
@@ -238,9 +238,9 @@ fn key(
         };
         return Ok((Some(key), format!("providers.{}.{setting}", found.name)));
     }
-    // The usual key of a preset belongs to the preset's own server. A provider of another name,
-    // which is another server, must name its key: `[providers.mine] preset = "openai"` with a URL
-    // does not get OPENAI_API_KEY.
+    // The default key of a preset is for the preset's own server. A provider of another name with
+    // its own URL is another server and must name its key: `[providers.mine] preset = "openai"`
+    // with a URL does not get OPENAI_API_KEY.
     let is_preset = |preset: &&Preset| preset.name == found.name || !has_given_url;
     let usual = found.preset.filter(is_preset).map(|preset| preset.key_env);
     let Some(key_env) = named_env.or(usual) else {
@@ -248,8 +248,7 @@ fn key(
     };
     let variable = keys.variable(key_env);
     let key = variable.as_deref().and_then(ApiKey::new);
-    // Only the public API is known to want a key; a server of one's own says so itself when it
-    // does.
+    // Only public APIs are known to require a key; any other server reports a missing key itself.
     let is_needed = found.preset.is_some_and(|preset| preset.needs_key) && !has_given_url;
     let is_needed = is_needed || found.preset.is_some_and(|p| p.needs_key && p.url.is_err());
     if key.is_none() && (is_needed || named_env.is_some()) {

@@ -1,7 +1,9 @@
-//! The dialect of a server: how it wants the body of a request to differ from its wire's usual form.
+//! The dialect of a server: differences between the request body that it accepts and the usual form
+//! of its wire.
 //!
-//! Owns the names of fields that differ between servers of one wire, the fields that a server refuses, and the fields that the
-//! operator adds. It must not know how a body is written, nor who sends it. Start from [`Dialect::apply`].
+//! Owns the field names that differ between servers of one wire, the fields that a server refuses,
+//! and the fields that the operator adds. It must not know how a body is built, nor who sends it.
+//! Start from [`Dialect::apply`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,7 +17,7 @@ pub enum TokenLimit {
     /// `max_tokens`, which most servers know.
     #[default]
     MaxTokens,
-    /// `max_completion_tokens`, without which OpenAI's own newer models refuse a limit.
+    /// `max_completion_tokens`, the only limit that newer models of OpenAI accept.
     MaxCompletionTokens,
 }
 
@@ -28,7 +30,7 @@ impl TokenLimit {
     }
 }
 
-/// Role of the system prompt where it is a message of the conversation.
+/// Role of the system prompt in wires where it is a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SystemRole {
@@ -37,7 +39,7 @@ pub enum SystemRole {
     System,
     /// `developer`, as OpenAI calls it for models that reason.
     Developer,
-    /// `user`, for templates that have no system role, such as those of early Gemma models.
+    /// `user`, for chat templates without a system role, such as those of early Gemma models.
     User,
 }
 
@@ -60,16 +62,17 @@ pub struct Dialect {
     pub system_role: SystemRole,
     /// Fields of the body that the server refuses, such as `stream_options`, `temperature` or `tools`.
     pub leave_out: Vec<String>,
-    /// Fields that are merged into the body at the end: objects by key, everything else as a whole.
+    /// Fields merged into the finished body: objects by key, any other value replaces the old one.
     pub extra: Map<String, Value>,
-    /// Whether the wire wants a limit for the tokens of an answer in every request.
+    /// Whether the wire requires an answer limit in every request.
     pub needs_limit: bool,
 }
 
 impl Dialect {
-    /// Changes a finished body to the form that the server takes, for a model of this profile.
+    /// Converts a finished body to the form that the server accepts, for a model with this profile.
     ///
-    /// This comes last in `Provider::body`, before hooks see the body. Fields of [`extra`](Self::extra) win over everything.
+    /// Called last in `Provider::body`, before hooks see the body. Fields of [`extra`](Self::extra)
+    /// override all others.
     pub fn apply(&self, body: &mut Value, profile: &ModelProfile) {
         let Value::Object(body) = body else {
             return;
@@ -99,7 +102,7 @@ fn rename(body: &mut Map<String, Value>, from: &str, to: &str) {
     }
 }
 
-/// Takes out a field with the fields that mean nothing without it.
+/// Removes a field, and fields that have no meaning without it.
 fn leave_out(body: &mut Map<String, Value>, field: &str) {
     body.shift_remove(field);
     if field == "tools" {

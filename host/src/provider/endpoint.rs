@@ -117,7 +117,7 @@ impl Endpoint {
             Error::BadSetting {
                 provider: self.provider.clone(),
                 setting: self.key_env.clone(),
-                what: "the key holds characters that an HTTP header cannot".to_owned(),
+                what: "the key has characters that are not allowed in an HTTP header".to_owned(),
             }
         })?;
         value.set_sensitive(true);
@@ -247,7 +247,7 @@ mod tests {
         endpoint.key = ApiKey::new("two\nlines");
         assert_eq!(
             endpoint.key_header("").unwrap_err().to_string(),
-            "OPENAI_API_KEY of openai cannot be used: the key holds characters that an HTTP header cannot"
+            "OPENAI_API_KEY of openai cannot be used: the key has characters that are not allowed in an HTTP header"
         );
         endpoint.key = None;
         assert_eq!(endpoint.key_header("").unwrap(), None);

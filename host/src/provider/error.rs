@@ -9,21 +9,21 @@ use std::time::Duration;
 use super::mend::Mend;
 use super::server_text::ServerText;
 
-/// Phase of a request in which the provider is waited for.
+/// Phase of a request that can time out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Connecting to the provider.
     Connect,
-    /// The first byte of the answer.
+    /// Waiting for the first byte of the answer.
     FirstByte,
-    /// The next byte of an answer that had begun.
+    /// Waiting for more of an answer that has begun.
     NextByte,
-    /// A part of the answer, while nothing but pings and comments came.
+    /// Waiting for a part of the answer while only pings and comments arrive.
     Pings,
 }
 
 impl Phase {
-    /// The event that was waited for, and the setting of its limit.
+    /// Returns the awaited event, and the name of its timeout setting.
     fn words(self) -> [&'static str; 2] {
         match self {
             Self::Connect => ["for the connection", "connect_timeout_ms"],
@@ -80,7 +80,8 @@ pub enum Error {
         advice: String,
     },
 
-    /// The server has no such API at this address (404 or 405, and not a word of the model).
+    /// The server has no model API at this address (404 or 405, and the error does not mention the
+    /// model).
     #[error(
         "{provider} has no model API at {url} (status {status}): {advice}, or choose another model with --model; the server \
          said {said}"
@@ -92,13 +93,13 @@ pub enum Error {
         url: String,
         /// HTTP status.
         status: u16,
-        /// The address that is probably meant, and the variable that sets it.
+        /// Probable correct address, and the variable that sets it.
         advice: String,
         /// The server's own message.
         said: ServerText,
     },
 
-    /// The server knows no such model (404).
+    /// The model is unknown to the server (404).
     #[error(
         "{provider} knows no model `{model}` at {url} (status 404): choose another with --model, or correct {url_env}; \
          the server said {said}"
@@ -116,7 +117,7 @@ pub enum Error {
         said: ServerText,
     },
 
-    /// The server found fault with the request (400 and the other 4xx).
+    /// The server rejected the request (400 and other 4xx).
     #[error(
         "{provider} rejected the request with status {status}, the server said {said}: correct the model's parameters, \
          or the hook that changed the request"
@@ -128,11 +129,11 @@ pub enum Error {
         status: u16,
         /// The server's own message.
         said: ServerText,
-        /// Correction that the refusal asks for.
+        /// Correction for this refusal.
         mend: Option<Mend>,
     },
 
-    /// The request has more tokens than the model's window.
+    /// The request exceeds the model's window.
     #[error(
         "{provider} refused the request because it is longer than the model's window, the server said {said}: run /compact, \
          or set agent.compact.threshold_tokens below the window"
@@ -158,7 +159,7 @@ pub enum Error {
         said: ServerText,
     },
 
-    /// The provider does not serve the place that the request comes from.
+    /// The provider does not serve the country or region of the client.
     #[error(
         "{provider} does not serve this country or region: choose another provider with --provider; the server said {said}"
     )]
@@ -374,7 +375,7 @@ impl Error {
         }
     }
 
-    /// The correction with which the request is worth sending again.
+    /// Returns the correction after which the request can be sent again.
     pub(crate) fn mend(&self) -> Option<&Mend> {
         match self {
             Self::BadRequest { mend, .. } => mend.as_ref(),
@@ -382,8 +383,8 @@ impl Error {
         }
     }
 
-    /// Whether the model may still have worked on the request, so that it is paid for: the server took it and no answer
-    /// came, or none that could be read.
+    /// Whether the request may have been billed: the server accepted it, but no readable answer
+    /// arrived.
     #[must_use]
     pub fn may_be_paid(&self) -> bool {
         match self {

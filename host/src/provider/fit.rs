@@ -1,15 +1,21 @@
-//! One pass that makes a conversation fit the server that is about to read it.
+//! Rewrites a conversation so that the server that receives it accepts it.
 //!
-//! A conversation outlives its models: it may have been written by several of them, over several wires, with tool names that
-//! a model made up and ids that a server numbers anew in each answer. Most APIs refuse such a history, and then every later
-//! request as well. So before a wire writes a request, this pass
+//! A conversation may contain answers of several models over several wires, with tool names that a
+//! model invented and call ids that a server numbers anew in each answer. Most APIs refuse such a
+//! history, and then every later request of the session too. So before a wire writes a request,
+//! this pass
 //!
-//! - leaves out reasoning, signatures and opaque data that another model or server wrote, or that were refused,
-//! - brings names and ids of calls into the alphabet that all APIs take, and makes ids unique over the conversation,
-//! - pairs calls with results: a call without one gets one, a result without a call goes,
-//! - joins neighbors of the same role, begins with the user, and puts a text in place of an empty result.
+//! - drops reasoning, signatures and opaque data of another model or server, or that the server
+//!   refused,
+//! - limits names and ids of calls to the characters that all APIs accept, and makes ids unique
+//!   within the conversation,
+//! - pairs calls with results: it adds a result to a call without one and drops a result without a
+//!   call,
+//! - joins adjacent messages of one role, begins with a user message, and replaces an empty result
+//!   with a placeholder.
 //!
-//! Owns what every API has in common. It must not know how a wire writes a message. Start from [`fit`].
+//! Owns the rules that all APIs share. It must not know how a wire writes a message. Start from
+//! [`fit`].
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -18,35 +24,38 @@ use super::mend::{BETWEEN, Mends, has_reasoning};
 use super::{Request, Wire};
 use crate::message::{Content, Message, Role, ToolCall, ToolResult, Writer};
 
-/// Longest name of a tool, by the documents of OpenAI, Anthropic and Gemini.
+/// Longest tool name according to the documentation of OpenAI, Anthropic and Gemini.
 const MAX_NAME: usize = 64;
 
-/// Longest id of a call: chat completions of OpenAI take 40 characters, the others more.
+/// Longest id of a call: chat completions at OpenAI accept 40 characters, other APIs more.
 const MAX_ID: usize = 40;
 
-/// Length of an id for Mistral.
+/// Length of a call id at Mistral.
 const SHORT_ID: usize = 9;
 
-/// Name of a call that has none left. No tool has it, so the model is told that there is no such tool.
+/// Placeholder for a tool name without a single valid character. No tool has this name, so the
+/// model is told that the tool does not exist.
 const NO_NAME: &str = "unnamed_tool";
 
-/// Result of a call that has none.
+/// Placeholder result for a call without a result.
 const NO_RESULT: &str = "[no result: the call did not end]";
 
-/// Text in place of an empty result: several servers refuse an empty message.
+/// Placeholder for an empty result: several servers refuse an empty message.
 const NO_OUTPUT: &str = "[no output]";
 
-/// First message of a conversation that would begin with the model: every API wants the user first.
+/// First message of a conversation that would otherwise begin with the model: every API requires a
+/// user message first.
 const BEGINNING: &str = "[the beginning of the conversation was left out]";
 
-/// The server that reads a conversation.
+/// The server that receives the conversation.
 pub(super) struct Target<'a> {
     pub(super) provider: &'a str,
     pub(super) wire: Wire,
     pub(super) mends: &'a Mends,
 }
 
-/// The request with its conversation as the target takes it; borrowed when nothing has to be changed.
+/// Returns the request with its conversation rewritten for the target; borrowed when nothing
+/// changes.
 pub(super) fn fit<'a>(request: &'a Request, target: &Target<'_>) -> Cow<'a, Request> {
     let reader = Writer {
         provider: target.provider.to_owned(),
@@ -81,7 +90,7 @@ pub(super) fn fit<'a>(request: &'a Request, target: &Target<'_>) -> Cow<'a, Requ
     })
 }
 
-/// A conversation that is being brought into its form.
+/// A conversation while it is rewritten.
 struct Fitted<'a, 'm> {
     reader: Writer,
     mends: &'m Mends,
@@ -89,13 +98,14 @@ struct Fitted<'a, 'm> {
     ids: Ids,
 }
 
-/// Ids of calls: those in use, and those that wait for a result.
+/// Ids of calls in the rewritten conversation, and the calls that wait for a result.
 #[derive(Default)]
 struct Ids {
     used: HashSet<String>,
-    /// Open calls by the id that results name: the id that is sent, and the name.
+    /// Calls without a result so far. Key: the id that the result refers to. Value: the id that is
+    /// sent, and the name.
     open: HashMap<String, (String, String)>,
-    /// The ids of the open calls in order.
+    /// Keys of `open` in the order of the calls.
     order: Vec<String>,
 }
 
@@ -143,12 +153,13 @@ impl<'a> Fitted<'a, '_> {
 
     fn put(&mut self, role: Role, text: &str) {
         let mut message = Message::text(role, text);
-        // Made anew for each request: a fresh id would differ every time.
+        // Empty, because this message is created for each request: a fresh id would differ every
+        // time.
         message.id = String::new();
         self.messages.push(Cow::Owned(message));
     }
 
-    /// A message of the model, for its reader.
+    /// Rewrites a message of the model for the target.
     fn answer(&mut self, message: &'a Message) -> Option<Cow<'a, Message>> {
         let mut fitted = Cow::Borrowed(message);
         let is_foreign = message.writer.as_ref() != Some(&self.reader);
@@ -183,7 +194,8 @@ impl<'a> Fitted<'a, '_> {
         Some(fitted)
     }
 
-    /// Results, under the ids of their calls. A result whose call is not open any more goes.
+    /// Rewrites results with the ids under which their calls are sent. Drops a result whose call is
+    /// not open.
     fn results(&mut self, message: &'a Message) -> Option<Cow<'a, Message>> {
         let mut kept = Vec::new();
         let mut is_changed = false;
@@ -224,7 +236,7 @@ impl<'a> Fitted<'a, '_> {
         Some(Cow::Owned(message))
     }
 
-    /// Ends the calls that have no result.
+    /// Adds a placeholder result to each open call.
     fn close(&mut self) {
         for named in std::mem::take(&mut self.ids.order) {
             let Some((id, name)) = self.ids.open.remove(&named) else {
@@ -238,7 +250,7 @@ impl<'a> Fitted<'a, '_> {
 }
 
 impl Ids {
-    /// The id under which a call is sent.
+    /// Registers a call as open and returns the id under which it is sent.
     fn open(&mut self, call: &ToolCall, is_short: bool) -> String {
         let id = match is_short {
             true => short_id(&call.id),
@@ -257,7 +269,8 @@ impl Ids {
                 }
             };
         }
-        // Two calls of one answer with one id: the results follow in order, so the first one waits under another key.
+        // Two calls of one answer may have the same id. Their results arrive in order, so the
+        // second call is stored under its unique id.
         let key = match self.open.contains_key(&call.id) {
             true => unique.clone(),
             false => call.id.clone(),
@@ -268,14 +281,15 @@ impl Ids {
         unique
     }
 
-    /// The id and the name of the call that a result with this id answers.
+    /// Closes the call that a result answers, and returns its id as sent and its name.
     fn close(&mut self, call_id: &str) -> Option<(String, String)> {
         self.open.remove(call_id)
     }
 }
 
-/// A name that every API takes: `[a-zA-Z0-9_-]`, beginning with a letter or `_`, at most 64 characters. Names that models make
-/// up from their own tokens keep the part before them (`read_file<|channel|>commentary`).
+/// Returns a tool name that every API accepts: `[a-zA-Z0-9_-]`, beginning with a letter or `_`, at
+/// most 64 characters. Some models append control tokens to a name
+/// (`read_file<|channel|>commentary`); only the part before the token is kept.
 fn safe_name(name: &str) -> Cow<'_, str> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let begins = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -295,7 +309,7 @@ fn safe_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// An id that every API but Mistral's takes: `[a-zA-Z0-9_-]`, 1 to 40 characters.
+/// Returns a call id that every API except Mistral's accepts: `[a-zA-Z0-9_-]`, 1 to 40 characters.
 fn safe_id(id: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let safe: String = id
@@ -305,12 +319,12 @@ fn safe_id(id: &str) -> String {
     match safe.len() {
         0 => "call".to_owned(),
         1..=MAX_ID => safe,
-        // The end of a long id tells it from others; the beginning is often the same for all.
+        // Keep the end of a long id: the beginning is often the same for all ids.
         length => safe[length - MAX_ID..].to_owned(),
     }
 }
 
-/// Nine letters and digits that stand for an id.
+/// Derives an id of nine letters and digits from an id.
 fn short_id(id: &str) -> String {
     let is_short = id.len() == SHORT_ID && id.chars().all(|c| c.is_ascii_alphanumeric());
     if is_short {
@@ -320,7 +334,7 @@ fn short_id(id: &str) -> String {
     digest[..SHORT_ID].to_owned()
 }
 
-/// Whether nothing of a message would be sent.
+/// Whether no part of a message would be sent.
 fn is_empty(message: &Message) -> bool {
     message.content.iter().all(|part| match part {
         Content::Text { text } => text.trim().is_empty(),
@@ -380,7 +394,7 @@ mod tests {
             mends,
         };
         let fitted = fit(&request, &target);
-        // What fits is left as it is.
+        // A conversation that fits is not changed.
         assert_eq!(*fit(&fitted, &target), *fitted);
         let part = |part: &Content| match part {
             Content::Text { text } => text.clone(),

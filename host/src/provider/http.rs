@@ -1,7 +1,8 @@
-//! Sending a body to a model API and reading the streamed answer.
+//! Sends a request to a model API and reads the streamed answer.
 //!
-//! The one place of the provider layer that makes an HTTP client, waits, retries and honors cancellation. It must not
-//! know any wire format: a [`Decoder`] reads the events. Start from [`Http::exchange`].
+//! The only module of the provider layer that creates an HTTP client, waits, retries and handles
+//! cancellation. It must not know any wire format: a [`Decoder`] reads the events. Start from
+//! [`Http::exchange`].
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,54 +29,57 @@ use crate::config::number;
 use crate::lock::lock;
 use crate::message::{Message, Writer};
 
-/// Most of an error body that is read. Only its message is shown, and that is shorter still.
+/// Bytes of an error body that are read. Only its message is shown, and that is shorter still.
 const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 
-/// Most of a document that is no answer of a model.
+/// Size limit of a document that is not an answer of a model.
 const MAX_DOCUMENT_BYTES: usize = 4 << 20;
 
-/// Longest wait for what may follow a whole answer: counts of tokens, and the end of the stream.
+/// Longest wait for data after a complete answer: token counts, and the end of the stream.
 const REST: Duration = Duration::from_secs(5);
 
-/// Longest delay between two attempts that the host chooses itself.
+/// Longest delay between two attempts when the server does not ask for one.
 const MAX_BACKOFF: Duration = Duration::from_secs(16);
 
 /// Timeouts and retries of a model API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
-    /// Longest wait for a connection; 10 s.
+    /// Timeout of connecting; 10 s.
     #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub connect_timeout_ms: u64,
-    /// Longest wait from sending a request to the first byte of its answer; 120 s, because a local server may load the
-    /// model and read a long prompt before it says anything.
+    /// Timeout from sending a request to the first byte of the answer; 120 s, because a local
+    /// server may first load the model and read a long prompt.
     #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub first_byte_timeout_ms: u64,
-    /// Longest silence within an answer; 90 s. Comments and pings end a silence.
+    /// Longest silence within an answer; 90 s. Comments and pings end the silence.
     #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub idle_timeout_ms: u64,
-    /// Longest time in which nothing but comments and pings comes; 10 minutes. Claude sends only pings while it writes a
-    /// long argument, and routers send comments while they wait for a model; 80 to 330 s were seen.
+    /// Longest time with nothing but comments and pings; 10 minutes. Claude sends only pings while
+    /// it writes long arguments, and routers send comments while they wait for a model; 80 to 330 s
+    /// were measured.
     #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub ping_timeout_ms: u64,
-    /// Longest time for one request in all, with every attempt and the waits between them; 30 minutes.
+    /// Timeout of one request with all attempts and the delays between them; 30 minutes.
     #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub total_timeout_ms: u64,
-    /// Longest answer in bytes: its text, its reasoning and the arguments of its tool calls; 4 MiB. The longest outputs of
-    /// today's models are below 1 MiB, and what comes is kept in the session.
+    /// Longest answer in bytes: its text, its reasoning and the arguments of its tool calls; 4 MiB.
+    /// The longest outputs of current models are below 1 MiB, and the whole answer is stored in the
+    /// session.
     #[serde(deserialize_with = "number::within::<1024, 0x0400_0000, _, _>")]
     pub max_answer_bytes: usize,
-    /// Most attempts for one request; 4.
+    /// Maximum number of attempts for one request; 4.
     #[serde(deserialize_with = "number::within::<1, 100, _, _>")]
     pub max_attempts: u32,
-    /// Wait before the second attempt, doubled for each further one; 500 ms.
+    /// Delay before the second attempt, doubled for each further one; 500 ms.
     #[serde(deserialize_with = "number::within::<0, 3_600_000, _, _>")]
     pub retry_delay_ms: u64,
-    /// Longest `Retry-After` that is waited for; 60 s. A server that asks for more is believed, and the call fails.
+    /// Longest `Retry-After` that is waited for; 60 s. If a server asks for more, the call fails
+    /// without a retry.
     #[serde(deserialize_with = "number::within::<0, 86_400_000, _, _>")]
     pub max_retry_after_ms: u64,
-    /// PEM file with certificate authorities that are trusted beside those of the system. A relative path is in the folder of
-    /// `config.toml`.
+    /// PEM file with certificate authorities that are trusted in addition to those of the system. A
+    /// relative path is resolved from the folder of `config.toml`.
     pub ca_file: Option<PathBuf>,
 }
 
@@ -102,11 +106,12 @@ impl HttpConfig {
     }
 }
 
-/// Makes rustls use ring. Must have run before any `reqwest::Client` is built: without a default the builder panics.
+/// Installs ring as the crypto provider of rustls. Call before building a `reqwest::Client`:
+/// without a default provider the builder panics.
 pub(crate) fn install_tls() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // An error means that somebody else chose a default already, which serves as well.
+        // An error means that a default is already installed, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }
@@ -121,7 +126,7 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// A client that sends `headers` with every request, for answers of `wire`.
+    /// Creates a client that sends `headers` with every request and reads answers of `wire`.
     pub(crate) fn new(
         wire: Wire,
         endpoint: Endpoint,
@@ -143,8 +148,8 @@ impl Http {
         &self.endpoint.provider
     }
 
-    /// Posts `body`, a request to `model`, to `path` under the base URL and reads the answer with a fresh decoder for each
-    /// attempt.
+    /// Posts `body`, a request to `model`, to `path` under the base URL. Each attempt reads the
+    /// answer with a fresh decoder.
     pub(crate) async fn exchange<D: Decoder>(
         &self,
         path: &str,
@@ -191,7 +196,8 @@ impl Http {
         }
     }
 
-    /// Gets the JSON document at `path` under the base URL, in one attempt. An empty `query` is none.
+    /// Gets the JSON document at `path` under the base URL, in one attempt. An empty `query` adds
+    /// no query.
     pub(super) async fn get(
         &self,
         path: &str,
@@ -219,18 +225,19 @@ impl Http {
         self.read_document(attempt, self.client.get(url)).await
     }
 
-    /// The address of `path` under the base URL.
+    /// Returns the URL of `path` under the base URL.
     pub(super) fn under(&self, path: &str) -> Url {
         self.endpoint.join(path)
     }
 
-    /// The address of `path` under the base URL without its version, for an API of the server's own.
+    /// Returns the URL of `path` under the base URL without its version, for the native API of a
+    /// server.
     pub(super) fn root(&self, path: &str) -> Url {
         self.endpoint.join_root(path)
     }
 
-    /// Asks for the JSON document at a `url` of this server, with POST where there is a `body`. One attempt; `None` when it
-    /// fails.
+    /// Requests the JSON document at a `url` of this server, with POST if there is a `body`. Makes
+    /// one attempt; `None` when it fails.
     pub(super) async fn ask(
         &self,
         url: &Url,
@@ -276,7 +283,7 @@ impl Http {
         })
     }
 
-    /// Sends a request, and returns an answer whose status is that of success.
+    /// Sends a request and returns the response if its status is 2xx.
     async fn send(
         &self,
         attempt: Attempt<'_>,
@@ -294,7 +301,7 @@ impl Http {
         Err(status_failure(attempt, status, &headers, &body))
     }
 
-    /// Returns the delay before the next attempt; `None` gives up.
+    /// Returns the delay before the next attempt; `None` means no retry.
     fn delay(&self, failure: &Failure, backoff: Option<Duration>) -> Option<Duration> {
         let backoff = backoff?;
         match failure.retry_after {
@@ -359,7 +366,7 @@ impl Http {
     }
 }
 
-/// An answer that is being read.
+/// An answer while it is read.
 struct Reading<'a, 'l, D> {
     attempt: Attempt<'a>,
     response: reqwest::Response,
@@ -369,7 +376,8 @@ struct Reading<'a, 'l, D> {
     max_bytes: usize,
 }
 
-/// Kinds of bodies, told apart by their first character: gateways send each under any content type.
+/// Kinds of bodies, recognized by the first character: gateways send each kind with any content
+/// type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BodyKind {
     /// Events.
@@ -381,7 +389,8 @@ enum BodyKind {
 }
 
 impl BodyKind {
-    /// The kind of a body that begins with this piece; `None` while only white space has come.
+    /// Recognizes the kind of a body that begins with this chunk; `None` if it has only white
+    /// space.
     fn of(piece: &[u8]) -> Option<Self> {
         let piece = piece.strip_prefix(b"\xef\xbb\xbf").unwrap_or(piece);
         Some(match piece.trim_ascii_start().first()? {
@@ -439,7 +448,8 @@ impl<D: Decoder> Reading<'_, '_, D> {
         let emit = &mut |event| self.listener.event(event);
         let pushed = feed.push(&mut self.decoder, piece, emit);
         match self.checked(pushed)? {
-            // The rest of a whole answer is waited for once, however it trickles in.
+            // Do not restart the timeout: the wait for data after a complete answer has one fixed
+            // deadline.
             _ if had_ended => {}
             true => self.wait.progress(),
             false => self.wait.alive(),
@@ -462,7 +472,8 @@ impl<D: Decoder> Reading<'_, '_, D> {
         }
         let emit = &mut |event| self.listener.event(event);
         let document = String::from_utf8_lossy(&body);
-        // One event in a line each is a stream as well (`application/x-ndjson`), and some servers put all chunks into a list.
+        // Some servers send one event on each line (`application/x-ndjson`), and some send all
+        // chunks in one list.
         let lines: Vec<&str> = if serde_json::from_str::<Value>(&document).is_ok() {
             vec![&document]
         } else {
@@ -478,7 +489,8 @@ impl<D: Decoder> Reading<'_, '_, D> {
         Ok(raw.into_text())
     }
 
-    /// Refuses an answer that is at fault or too long. All that came of it would be kept in memory and in the session.
+    /// Fails on a fault or an answer over the size limit: the answer would be kept in memory and in
+    /// the session.
     fn checked<T>(&self, mut read: Result<T, Fault>) -> Result<T, Failure> {
         let max_bytes = self.max_bytes;
         if read.is_ok() && self.decoder.n_bytes() > max_bytes {
@@ -488,7 +500,8 @@ impl<D: Decoder> Reading<'_, '_, D> {
     }
 }
 
-/// The start of an error body. That it is cut, or breaks off, takes nothing from the status that came with it.
+/// Reads the start of an error body. If the body is cut or the connection breaks, the status that
+/// came with it still counts.
 async fn read_error_body(response: &mut reqwest::Response, wait: &mut Wait<'_>) -> String {
     let mut body = Vec::new();
     while body.len() < MAX_ERROR_BODY_BYTES
@@ -500,7 +513,7 @@ async fn read_error_body(response: &mut reqwest::Response, wait: &mut Wait<'_>) 
     String::from_utf8_lossy(&body).into_owned()
 }
 
-/// The caller's ear, shared between the attempt that streams and the retry that is announced.
+/// The event callback, shared between the attempt that streams and the retry that is announced.
 struct Listener<'a>(Mutex<&'a mut (dyn FnMut(StreamEvent) + Send)>);
 
 impl<'a> Listener<'a> {

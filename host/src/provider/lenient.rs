@@ -1,27 +1,31 @@
-//! Lenient reading of what a model server sends: each field by itself, and never an error for a value of an odd type.
+//! Lenient reading of the JSON that a model server sends: each field is read independently, and a
+//! value of an unexpected type is never an error.
 //!
-//! Servers that speak the same wire disagree on details: `null` for a list, a float for a count, a list of parts for a
-//! text, half of a surrogate pair in one chunk and the other half in the next. A decoder that is strict about a field it
-//! could do without ends the turn. Sending is strict; reading is not (the robustness principle, RFC 1122, section 1.2.2).
+//! Servers that speak the same wire disagree on details: `null` for a list, a float for a count, a
+//! list of parts for a text, a surrogate pair split over two chunks. A decoder that is strict about
+//! a dispensable field would end the turn. Requests are strict, reading is lenient (the robustness
+//! principle, RFC 1122, section 1.2.2).
 //!
-//! Owns what a value means when its type is not the documented one. It must not know any wire. Start from [`parse`].
+//! Owns the meaning of values that do not have the documented type. It must not know any wire.
+//! Start from [`parse`].
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// First code point of the private range that stands in for lone surrogates while an answer is being read. A `String`
-/// cannot hold a surrogate; U+10D800 to U+10DFFF (private use, plane 16) mirror U+D800 to U+DFFF.
+/// First code point of the private-use range that replaces lone surrogates while an answer is read.
+/// A `String` cannot hold a surrogate: U+10D800 to U+10DFFF (plane 16) mirror U+D800 to U+DFFF.
 const STAND_IN: u32 = 0x10_0000;
 
 /// A parsed event.
 pub(super) struct Parsed {
     pub(super) value: Value,
-    /// Whether lone surrogates were replaced by stand-ins, so that a [`SurrogateJoiner`] must look at the texts.
+    /// Whether lone surrogates were replaced, so that texts must pass through a
+    /// [`SurrogateJoiner`].
     pub(super) has_halves: bool,
 }
 
-/// Parses the data of an event; `None` when it is not JSON even after lone surrogates are taken out.
+/// Parses the data of an event; `None` when it is not JSON even after lone surrogates are replaced.
 pub(super) fn parse(data: &str) -> Option<Parsed> {
     if let Ok(value) = serde_json::from_str(data) {
         return Some(Parsed {
@@ -36,7 +40,8 @@ pub(super) fn parse(data: &str) -> Option<Parsed> {
     })
 }
 
-/// Replaces `\uD8xx` escapes that have no partner by their stand-ins; `None` when there is no such escape.
+/// Replaces each escape of a lone surrogate (such as `\uD83D`) by its private-use character; `None`
+/// when there is none.
 fn without_lone_surrogates(data: &str) -> Option<String> {
     let mut mended = String::with_capacity(data.len());
     let mut rest = data;
@@ -52,7 +57,7 @@ fn without_lone_surrogates(data: &str) -> Option<String> {
                 rest = &escape[6..];
                 continue;
             }
-            // `\\` or the escape of another character: one more character belongs to it.
+            // `\\`, or the escape of another character: skip one more character.
             (None, _) => 1 + escape[1..].chars().next().map_or(0, char::len_utf8),
         };
         mended.push_str(&escape[..n_bytes]);
@@ -62,7 +67,7 @@ fn without_lone_surrogates(data: &str) -> Option<String> {
     is_changed.then_some(mended)
 }
 
-/// The surrogate that a text begins with the escape of.
+/// Returns the surrogate whose escape the text begins with.
 fn surrogate(escape: &str) -> Option<u32> {
     let digits = escape.strip_prefix("\\u")?.get(..4)?;
     let unit = u32::from_str_radix(digits, 16).ok()?;
@@ -73,13 +78,14 @@ fn is_high(unit: u32) -> bool {
     unit < 0xDC00
 }
 
-/// The surrogate that a character stands in for.
+/// Returns the surrogate that a private-use character replaces.
 fn stood_in_for(c: char) -> Option<u32> {
     let unit = u32::from(c).checked_sub(STAND_IN)?;
     (0xD800..=0xDFFF).contains(&unit).then_some(unit)
 }
 
-/// Joins the halves of a surrogate pair that came in different pieces of one text. A half without partner becomes U+FFFD.
+/// Joins surrogate pairs that were split over several pieces of one text. A lone surrogate becomes
+/// U+FFFD.
 #[derive(Debug, Default)]
 pub(super) struct SurrogateJoiner {
     is_on: bool,
@@ -87,13 +93,14 @@ pub(super) struct SurrogateJoiner {
 }
 
 impl SurrogateJoiner {
-    /// Looks at all pieces from now on. Until then texts pass unchanged, so that a model that really writes characters
-    /// of the private range is not disturbed.
+    /// Checks all pieces from now on. Until then texts pass unchanged, so that private-use
+    /// characters which a model really wrote are kept.
     pub(super) fn switch_on(&mut self) {
         self.is_on = true;
     }
 
-    /// The piece with its halves joined. A high half at its end waits for the next piece.
+    /// Returns the piece with its pairs joined. A high surrogate at its end is held until the next
+    /// piece.
     pub(super) fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         if !self.is_on || (self.high.is_none() && !piece.chars().any(|c| stood_in_for(c).is_some()))
         {
@@ -119,7 +126,7 @@ impl SurrogateJoiner {
         Cow::Owned(joined)
     }
 
-    /// The rest: U+FFFD when the text ended with a high half.
+    /// Returns the rest of the text: U+FFFD when it ended with a high surrogate.
     pub(super) fn end(&mut self) -> &'static str {
         match self.high.take() {
             Some(_) => "\u{FFFD}",
@@ -128,7 +135,7 @@ impl SurrogateJoiner {
     }
 }
 
-/// A whole text with its halves joined.
+/// Returns a complete text with its pairs joined.
 pub(super) fn joined(text: &str) -> String {
     let mut joiner = SurrogateJoiner::default();
     joiner.switch_on();
@@ -137,12 +144,14 @@ pub(super) fn joined(text: &str) -> String {
     whole
 }
 
-/// The field of an object; `None` when `value` is no object, has no such field, or has `null` there.
+/// Returns a field of an object; `None` when `value` is not an object, or the field is missing or
+/// `null`.
 pub(super) fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     value.get(name).filter(|value| !value.is_null())
 }
 
-/// A text: a string, or the `text` of an object, or those of a list joined. `None` for anything else and for an empty one.
+/// Reads a text: a string, the `text` of an object, or those of a list, joined. `None` for any
+/// other value and for an empty text.
 pub(super) fn text(value: &Value) -> Option<Cow<'_, str>> {
     let text = match value {
         Value::String(text) => Cow::Borrowed(text.as_str()),
@@ -156,13 +165,13 @@ pub(super) fn text(value: &Value) -> Option<Cow<'_, str>> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The text in a field.
+/// Reads the text in a field.
 pub(super) fn text_in<'a>(value: &'a Value, name: &str) -> Option<Cow<'a, str>> {
     text(value.get(name)?)
 }
 
-/// A string in a field, as an identifier: numbers are taken as they are written. `None` for anything else and for an empty
-/// one.
+/// Reads an identifier in a field: a string, or a number as written. `None` for any other value and
+/// for an empty string.
 pub(super) fn id_in(value: &Value, name: &str) -> Option<String> {
     match value.get(name)? {
         Value::String(id) if !id.is_empty() => Some(id.clone()),
@@ -171,7 +180,8 @@ pub(super) fn id_in(value: &Value, name: &str) -> Option<String> {
     }
 }
 
-/// A count of tokens, or an index: a number or the text of one. `None` for anything else and for one below zero.
+/// Reads a count of tokens or an index: a number, or a string with a number. `None` for any other
+/// value and for a negative number.
 pub(super) fn count(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
@@ -186,12 +196,12 @@ pub(super) fn count(value: &Value) -> Option<u64> {
     }
 }
 
-/// The count in a field.
+/// Reads the count in a field.
 pub(super) fn count_in(value: &Value, name: &str) -> Option<u64> {
     count(value.get(name)?)
 }
 
-/// A float that is a count. Beyond 2^53 a float is no exact count, and no answer has as many tokens.
+/// Converts a float to a count. Floats beyond 2^53 are not exact, and no answer has as many tokens.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -203,13 +213,13 @@ fn whole(number: f64) -> Option<u64> {
         .then_some(number as u64)
 }
 
-/// Items of a list in a field; nothing when there is no list.
+/// Returns the items of a list field; no items when the field is not a list.
 pub(super) fn items<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     let items = value.get(name).and_then(Value::as_array);
     items.into_iter().flatten()
 }
 
-/// An error that stands in an answer: an object, or a text that is not empty.
+/// Returns an error object or a non-empty error text in an answer.
 pub(super) fn error_in(value: &Value) -> Option<&Value> {
     let error = value.get("error")?;
     let is_error = match error {

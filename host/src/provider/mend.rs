@@ -1,11 +1,13 @@
 //! Corrections of requests that a server refused.
 //!
-//! Servers that speak one wire refuse different things in it: an optional field, reasoning that another server signed, two
-//! messages of one role in a row. A refusal that names one of them is answered once, with a corrected request, and the
-//! correction is kept for the model, so that its next request is right at once.
+//! Servers that speak the same wire refuse different parts of it: an optional field, reasoning that
+//! another server signed, two adjacent messages of one role. When a refusal names such a part, the
+//! request is corrected and sent again once. The correction is kept for the model, so later
+//! requests are correct from the start.
 //!
-//! Owns which corrections there are, how a refusal is recognized and what a correction does to a body. What it does to the
-//! conversation is in `fit`. It must not send anything. Start from [`Mend::of_refusal`] and [`Mends`].
+//! Owns the list of corrections, the recognition of refusals and the changes to a request body.
+//! `fit` applies corrections to the conversation. This module must not send anything. Start from
+//! [`Mend::of_refusal`] and [`Mends`].
 
 use std::collections::BTreeSet;
 
@@ -13,13 +15,14 @@ use serde_json::{Map, Value, json};
 
 use crate::message::{Content, Message};
 
-/// Longest part of a refusal that is looked at, in bytes. Servers repeat parts of the request in long ones.
+/// Bytes of a refusal that are searched. Long refusals quote parts of the request.
 const MAX_REFUSAL_BYTES: usize = 4_000;
 
-/// Most messages whose reasoning is known to be refused; beyond them it is left out of all.
+/// Most message ids in `dropped`. Beyond this number reasoning is dropped from all
+/// messages.
 const MAX_DROPPED: usize = 10_000;
 
-/// Optional fields of bodies, which a server may refuse without the request losing its meaning.
+/// Optional body fields that can be dropped without changing the meaning of the request.
 const OPTIONAL: [&str; 14] = [
     "stream_options",
     "parallel_tool_calls",
@@ -37,16 +40,18 @@ const OPTIONAL: [&str; 14] = [
     "store",
 ];
 
-/// Names of the token limit in chat completions: newer models of OpenAI refuse the first, most other servers the second.
+/// Names of the token limit in chat completions. Newer OpenAI models refuse the first; most other
+/// servers refuse the second.
 const TOKEN_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
-/// Signature that Gemini takes for a call that it did not make itself.
+/// Placeholder signature that Gemini accepts for a call that it did not make itself.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Answer of the model between results and a message of the user, where roles must alternate.
+/// Placeholder answer between results and a user message, for servers that require alternating
+/// roles.
 pub(super) const BETWEEN: &str = "[the user goes on]";
 
-/// Words with which servers refuse a field.
+/// Phrases by which servers say that they refuse a field.
 const REFUSES: [&str; 15] = [
     "unknown",
     "unsupported",
@@ -68,29 +73,31 @@ const REFUSES: [&str; 15] = [
 /// One correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mend {
-    /// Leaves the reasoning, signatures and opaque data of earlier messages out.
+    /// Drops reasoning, signatures and opaque data from earlier messages.
     DropReasoning,
-    /// Puts a blank where the server misses reasoning that this conversation does not have.
+    /// Adds blank reasoning for a server that requires reasoning which this conversation does not
+    /// have.
     FillReasoning,
-    /// Puts the stand-in of Gemini's documentation where it misses the signature of a call that another model made.
+    /// Adds the placeholder signature from Gemini's documentation to a call that another model
+    /// made.
     FillSignature,
-    /// Puts an answer of the model between results and a message of the user, so that roles alternate.
+    /// Inserts an answer of the model between results and a user message, so that roles alternate.
     AlternateRoles,
-    /// Makes ids of calls nine letters and digits, as Mistral wants them.
+    /// Shortens call ids to nine letters and digits, as Mistral requires.
     ShortIds,
-    /// Leaves an optional field of the body out.
+    /// Drops an optional field from the body.
     DropField(&'static str),
-    /// Calls the token limit by its other name.
+    /// Renames the token limit field to its other name.
     RenameTokenLimit,
-    /// Lowers the token limit to the longest answer that the server allows.
+    /// Lowers the token limit to the maximum that the server allows.
     MaxTokens(u32),
 }
 
 impl Mend {
-    /// The correction that answers a refusal; `None` when there is none.
+    /// Returns the correction for a refusal; `None` when there is none.
     #[must_use]
     pub fn of_refusal(status: u16, message: &str, code: &str) -> Option<Self> {
-        // Templates of local servers refuse with a 500.
+        // Local servers report errors of their chat template with status 500.
         if !matches!(status, 400 | 404 | 422 | 500) {
             return None;
         }
@@ -158,7 +165,7 @@ impl Mend {
     }
 }
 
-/// Whether a text names a field, and not merely a word that contains its name.
+/// Whether a text contains the name of a field as a whole word.
 fn names(said: &str, field: &str) -> bool {
     let field = field.to_lowercase();
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -169,7 +176,7 @@ fn names(said: &str, field: &str) -> bool {
     })
 }
 
-/// Whole numbers in a text, with or without separators of thousands.
+/// Returns the integers in a text, with or without thousands separators.
 fn numbers(said: &str) -> impl Iterator<Item = u32> {
     said.split(|c: char| !c.is_ascii_digit() && c != ',')
         .map(|digits| digits.trim_matches(',').replace(',', ""))
@@ -179,9 +186,9 @@ fn numbers(said: &str) -> impl Iterator<Item = u32> {
 /// Corrections that are known for a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mends {
-    /// Ids of messages whose reasoning was refused.
+    /// Ids of messages whose reasoning the server refused.
     dropped: BTreeSet<String>,
-    /// Whether reasoning is refused of whatever message.
+    /// Whether the server refuses all reasoning.
     drops_all: bool,
     fills_reasoning: bool,
     fills_signature: bool,
@@ -193,7 +200,7 @@ pub struct Mends {
 }
 
 impl Mends {
-    /// Corrections that are known before the first request.
+    /// Creates the corrections of a preset, which apply from the first request on.
     pub(super) fn of(known: &[Mend]) -> Self {
         let mut mends = Self::default();
         for mend in known {
@@ -202,8 +209,9 @@ impl Mends {
         mends
     }
 
-    /// Takes up a correction for a request with these messages. Returns whether it changes anything: a refusal of what was
-    /// corrected already is not answered again.
+    /// Adds a correction after a refusal of a request with these messages. Returns whether it
+    /// changes anything: if the correction was already applied, sending the request again would
+    /// fail in the same way.
     pub(super) fn learn(&mut self, mend: &Mend, messages: &[Message]) -> bool {
         match mend {
             Mend::DropReasoning => self.drop_reasoning(messages),
@@ -221,8 +229,9 @@ impl Mends {
         }
     }
 
-    /// Reasoning that is refused once may have come from elsewhere or have run out; refused again, after all that was known
-    /// is gone, the server takes none.
+    /// The first refusal may concern reasoning of another server or expired reasoning: drop the
+    /// reasoning of the messages so far. A second refusal after that means that the server accepts
+    /// no reasoning.
     fn drop_reasoning(&mut self, messages: &[Message]) -> bool {
         if self.drops_all {
             return false;
@@ -237,12 +246,12 @@ impl Mends {
         is_more
     }
 
-    /// Whether the reasoning and the opaque data of a message are left out.
+    /// Whether the reasoning and opaque data of a message are dropped.
     pub(super) fn drops_reasoning_of(&self, message: &Message) -> bool {
         self.drops_all || self.dropped.contains(&message.id)
     }
 
-    /// Corrects a body that is ready to be sent.
+    /// Applies the corrections to a finished body.
     pub(super) fn apply(&self, body: &mut Value) {
         let Value::Object(fields) = body else {
             return;
@@ -292,8 +301,8 @@ impl Mends {
     }
 }
 
-/// Puts an answer of the model between results and the message of the user that carries their images, in chat completions.
-/// `fit` cannot see that message: the wire makes it.
+/// Inserts an answer of the model between results and the user message with their images, in chat
+/// completions. The wire adds that user message after `fit`, so `fit` cannot do it.
 fn alternate_roles(fields: &mut Map<String, Value>) {
     let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) else {
         return;
@@ -311,8 +320,8 @@ fn alternate_roles(fields: &mut Map<String, Value>) {
     *messages = alternating;
 }
 
-/// Gives each message with calls reasoning, in chat completions. DeepSeek and Kimi want some with every call in thinking
-/// mode, and take a blank for those that another model made.
+/// Adds reasoning to each message with calls, in chat completions. DeepSeek and Kimi require it in
+/// thinking mode and accept a blank for calls of another model.
 fn fill_reasoning(fields: &mut Map<String, Value>) {
     for message in list_in(fields, "messages") {
         if let Value::Object(message) = message
@@ -325,7 +334,7 @@ fn fill_reasoning(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Gives each call a signature, in chat completions and in Gemini's own wire.
+/// Adds a signature to each call, in chat completions and in Gemini's own wire.
 fn fill_signatures(fields: &mut Map<String, Value>) {
     for message in list_in(fields, "messages") {
         let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
@@ -345,7 +354,8 @@ fn fill_signatures(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Objects of a list in a field. Hooks may put anything there.
+/// Returns the objects of a list field. Other values are skipped, because hooks may write anything
+/// there.
 fn list_in<'a>(
     fields: &'a mut Map<String, Value>,
     name: &str,
@@ -354,7 +364,7 @@ fn list_in<'a>(
     list.into_iter().flatten().filter(|item| item.is_object())
 }
 
-/// Takes cache borders out of a list of blocks and of messages.
+/// Removes cache markers from a list of blocks and of messages.
 fn drop_borders(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(drop_borders),
@@ -366,7 +376,7 @@ fn drop_borders(value: &mut Value) {
     }
 }
 
-/// Whether a message holds anything that only its writer understands.
+/// Whether a message has reasoning or opaque data that only its model and server accept.
 pub(super) fn has_reasoning(message: &Message) -> bool {
     message.extra.is_some()
         || message.content.iter().any(|part| match part {

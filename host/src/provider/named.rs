@@ -1,7 +1,7 @@
-//! Providers that the operator names: the section `[providers]`.
+//! Providers defined by the operator: the section `[providers]`.
 //!
-//! Owns the settings of one provider. It must not know how one is chosen (`select` does). Start
-//! from [`NamedProvider`].
+//! Owns the settings of one provider. It must not know how a provider is selected (`select` does).
+//! Start from [`NamedProvider`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,36 +14,36 @@ use super::select::SCRIPTED;
 use super::{HttpConfig, Wire};
 use crate::config::Section;
 
-/// One provider, `[providers.NAME]`: a server of one's own, or changes to a provider that Rind
-/// knows.
+/// Settings of one provider, `[providers.NAME]`: a server of the operator, or changes to a provider
+/// that Rind knows.
 ///
-/// What is absent comes from the preset, which is the one of the same name where `preset` names
-/// none. A project's settings cannot have this section: it says where keys go, and which command is
-/// run for them.
+/// Missing values come from the preset: `preset`, or else the preset with the same name. Project
+/// settings cannot have this section, because it decides where keys are sent and which command is
+/// run to get them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NamedProvider {
-    /// The provider of Rind's table that this one is like.
+    /// Name of the preset whose values are the defaults.
     pub preset: Option<String>,
-    /// Format of the API: `anthropic-messages` or `openai-chat`. Default: that of the preset, or
-    /// `openai-chat`.
+    /// Format of the API, such as `anthropic-messages` or `openai-chat`. Default: the wire of the
+    /// preset, or `openai-chat`.
     pub wire: Option<Wire>,
     /// Base URL of the API. A provider without a preset needs one.
     pub base_url: Option<String>,
     /// Environment variable, or name in `secrets.toml`, that holds the key.
     pub api_key_env: Option<String>,
-    /// Command whose first line of output is the key: a program and its arguments. It runs once, in
-    /// the folder of `config.toml`.
+    /// Command that prints the key on the first line of its output: a program and its arguments. It
+    /// runs once, in the folder of `config.toml`.
     pub api_key_command: Option<Vec<String>>,
-    /// File whose first line is the key, readable by its owner alone. A relative path is in the
-    /// folder of `config.toml`.
+    /// File with the key on its first line, readable by its owner only. A relative path is resolved
+    /// from the folder of `config.toml`.
     pub api_key_file: Option<PathBuf>,
-    /// Header that carries the key, in place of the one of the wire; `authorization` puts `Bearer`
-    /// before it.
+    /// Header that carries the key, instead of the header of the wire; `authorization` adds the
+    /// prefix `Bearer`.
     pub api_key_header: Option<String>,
-    /// The model that is asked when none is chosen.
+    /// Default model.
     pub model: Option<String>,
-    /// Names of its models, for a server that lists none and for completions.
+    /// Names of its models, for completion and for a server without a list of models.
     pub models: Vec<String>,
     /// Headers of every request.
     pub headers: BTreeMap<String, String>,
@@ -56,7 +56,7 @@ pub struct NamedProvider {
     pub token_limit: Option<TokenLimit>,
     /// Role of the system prompt: `system`, `developer` or `user`.
     pub system_role: Option<SystemRole>,
-    /// Whether its models take images, whatever is known of them.
+    /// Whether its models accept images; overrides their profiles.
     pub images: Option<bool>,
     /// Time limits and attempts. Default: `[provider.http]`.
     pub http: Option<HttpConfig>,
@@ -79,7 +79,7 @@ impl TryFrom<Table> for ProvidersConfig {
         };
         match providers.keys().find(|name| !is_usable(name)) {
             Some(name) => Err(format!(
-                "`{}` cannot name a provider: write letters, digits, `-`, `_` and `.`, and not `{SCRIPTED}`",
+                "`{}` is not a valid provider name: use letters, digits, `-`, `_` and `.`; `{SCRIPTED}` is reserved",
                 name.escape_debug()
             )),
             None => Ok(Self(providers)),

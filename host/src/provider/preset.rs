@@ -1,41 +1,41 @@
-//! The providers that Rind knows by name: one table.
+//! Table of the providers that Rind knows by name.
 //!
-//! A row says where a provider is, which wire it speaks, where its key is looked for, and in what
-//! it differs from the usual. A server that is not in the table is described in the settings,
-//! `[providers.NAME]`. Start from [`PRESETS`].
+//! A row has the URL of a provider, its wire, the source of its key, and its differences from the
+//! defaults. Servers that are not in the table are described in the settings, `[providers.NAME]`.
+//! Start from [`PRESETS`].
 
 use super::ask::Ask;
 use super::dialect::TokenLimit;
 use super::{Mend, Wire, anthropic, gemini, openai};
 
-/// A provider that is reached over HTTP.
+/// A provider with an HTTP API.
 pub(super) struct Preset {
     pub(super) name: &'static str,
-    /// Name for people.
+    /// Display name.
     #[cfg_attr(
         not(feature = "cli"),
         expect(dead_code, reason = "only the command line asks people")
     )]
     pub(super) title: &'static str,
     pub(super) wire: Wire,
-    /// The base URL, or as an error an example of it where every customer has another.
+    /// Base URL; `Err` with an example if it differs for each customer.
     pub(super) url: Result<&'static str, &'static str>,
     pub(super) url_env: &'static str,
     pub(super) key_env: &'static str,
     pub(super) needs_key: bool,
-    /// The default model, or as an error an example of one.
+    /// Default model; `Err` with an example if there is none.
     pub(super) model: Result<&'static str, &'static str>,
     pub(super) names: Names,
-    /// Header that carries the key, in place of the one of the wire.
+    /// Header that carries the key, instead of the header of the wire.
     pub(super) key_in: Option<&'static str>,
     pub(super) token_limit: TokenLimit,
-    /// Fields that it refuses.
+    /// Body fields that the server refuses.
     pub(super) leave_out: &'static [&'static str],
-    /// Corrections that its requests need from the first one on.
+    /// Corrections that apply from the first request on.
     pub(super) mends: &'static [Mend],
-    /// The way to ask it about a model, where it says more than the table of models.
+    /// API to query about a model, if its answers are better than the table of models.
     pub(super) ask: Option<Ask>,
-    /// Whether it runs on one's own machine.
+    /// Whether the server runs on the machine of the user.
     pub(super) is_local: bool,
     pub(super) advice: &'static str,
 }
@@ -47,11 +47,11 @@ pub(super) enum Names {
     Plain,
     /// Usually a vendor or a repository, a slash and the name.
     Slashes,
-    /// Always with a slash, also where the vendor is the provider itself: `openrouter/auto`.
+    /// Always with a slash, even if the vendor is the provider itself: `openrouter/auto`.
     AlwaysSlashes,
 }
 
-/// An API on the internet that speaks chat completions and wants a key.
+/// Defaults of a public API that speaks chat completions and requires a key.
 const CHAT: Preset = Preset {
     name: "",
     title: "",
@@ -71,7 +71,7 @@ const CHAT: Preset = Preset {
     advice: "check the network connection and the proxy, or set `base_url` to another server",
 };
 
-/// A server on one's own machine that speaks chat completions.
+/// Defaults of a local server that speaks chat completions.
 const LOCAL: Preset = Preset {
     needs_key: false,
     names: Names::Slashes,
@@ -80,7 +80,8 @@ const LOCAL: Preset = Preset {
     ..CHAT
 };
 
-/// All of them. Anthropic and OpenAI come first: the environment chooses between these two.
+/// Presets of all known providers. Anthropic and OpenAI come first: the environment selects between
+/// these two.
 pub(super) static PRESETS: [Preset; 15] = [
     Preset {
         name: "anthropic",
@@ -110,7 +111,7 @@ pub(super) static PRESETS: [Preset; 15] = [
         title: "Ollama",
         url: Ok("http://127.0.0.1:11434/v1"),
         url_env: "OPENAI_BASE_URL",
-        // Not OPENAI_API_KEY: a key that pays for OpenAI has no business at another server.
+        // Not OPENAI_API_KEY: an OpenAI key must not be sent to another server.
         key_env: "OLLAMA_API_KEY",
         model: Err("qwen3.8:27b"),
         ask: Some(Ask::Ollama),
@@ -155,7 +156,7 @@ pub(super) static PRESETS: [Preset; 15] = [
         url_env: "MISTRAL_BASE_URL",
         key_env: "MISTRAL_API_KEY",
         model: Ok("mistral-large-4"),
-        // It reports usage without being asked, and refuses fields that it does not know.
+        // Mistral reports usage without this field, and refuses unknown fields.
         leave_out: &["stream_options"],
         mends: &[Mend::AlternateRoles, Mend::ShortIds],
         ask: Some(Ask::Models),
@@ -194,8 +195,8 @@ pub(super) static PRESETS: [Preset; 15] = [
         token_limit: TokenLimit::MaxCompletionTokens,
         ..CHAT
     },
-    // With a key of Bedrock, or a gateway in front of it. Requests are not signed with AWS
-    // credentials.
+    // Requires a Bedrock API key, or a gateway in front of Bedrock. Requests are not signed with
+    // AWS credentials.
     Preset {
         name: "bedrock",
         title: "Amazon Bedrock",
@@ -205,7 +206,7 @@ pub(super) static PRESETS: [Preset; 15] = [
         model: Err("openai.gpt-oss-120b-1:0"),
         ..CHAT
     },
-    // Its keys are tokens that are valid for an hour: `api_key_command = ["gcloud", "auth",
+    // Vertex keys are tokens that are valid for an hour: `api_key_command = ["gcloud", "auth",
     // "print-access-token"]`.
     Preset {
         name: "vertex",
@@ -236,7 +237,7 @@ pub(super) static PRESETS: [Preset; 15] = [
         url: Ok("http://127.0.0.1:8080/v1"),
         url_env: "LLAMA_CPP_BASE_URL",
         key_env: "LLAMA_CPP_API_KEY",
-        // It serves the one model that it was started with, under any name.
+        // llama.cpp serves the one model that it was started with, under any name.
         model: Ok("default"),
         ask: Some(Ask::LlamaCpp),
         advice: "start it with `llama-server --jinja`, or set LLAMA_CPP_BASE_URL to where it runs",
@@ -259,13 +260,13 @@ pub(super) fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// Names of all presets, in the order of the table.
+/// Returns the names of all presets, in the order of the table.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     PRESETS.iter().map(|preset| preset.name)
 }
 
-/// Returns the provider that issued a key and the variable for it, by the beginning that an issuer
-/// gives all of its keys.
+/// Recognizes the issuer of a key by the prefix of the key. Returns the provider and the variable
+/// for its key.
 #[cfg(feature = "cli")]
 pub(crate) fn issuer(key: &str) -> Option<(&'static str, &'static str)> {
     let issuers = [
@@ -279,7 +280,7 @@ pub(crate) fn issuer(key: &str) -> Option<(&'static str, &'static str)> {
     find(name).map(|preset| (preset.name, preset.key_env))
 }
 
-/// Servers that run on one's own machine: name of the preset, name for people, base URL.
+/// Returns the local servers: preset name, display name, base URL.
 #[cfg(feature = "cli")]
 pub(crate) fn local_servers() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let local = PRESETS.iter().filter(|preset| preset.is_local);

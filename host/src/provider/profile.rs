@@ -1,7 +1,7 @@
-//! Knowledge of a client about its server: the dialect, and the profiles of its models.
+//! A client's knowledge about its server: the dialect, and the profiles of its models.
 //!
-//! Owns where a profile comes from (settings, the server, the table) and the limit of an answer
-//! that follows from it. It must not know a wire. Start from [`ServerProfile`].
+//! Owns the precedence of profile sources (settings, the server, the table) and the answer limit
+//! derived from the profile. It must not know a wire. Start from [`ServerProfile`].
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -16,46 +16,46 @@ use super::mend::Mend;
 use crate::lock::lock;
 use crate::model::{ModelProfile, Models};
 
-/// Most tokens of an answer that are asked for where neither settings nor hooks say a number. A
-/// file of 100 kB fits; a longer answer is rather one that repeats itself.
+/// Default answer limit, when neither settings nor hooks set one. A file of 100 kB fits; a longer
+/// answer is usually a repetition loop.
 const MAX_UNASKED_TOKENS: u32 = 64_000;
 
-/// Tokens of an answer for which there is room whatever the estimate of the prompt says: the
-/// estimate may be too high, and an answer of a few tokens is no use.
+/// Smallest answer limit, even if the estimate says that the window is full: the estimate may be
+/// too high, and an answer of a few tokens is useless.
 const MIN_ANSWER_TOKENS: u64 = 1_024;
 
-/// Tokens left free in the window: an estimated prompt is a few percent off.
+/// Share of the window that stays free, because the estimate of the prompt is off by a few percent.
 const MARGIN_PERCENT: u64 = 5;
 
-/// Window of a model on this machine about which neither the settings, nor the server, nor the
-/// table say anything. Servers there commonly run with 4,096 to 32,768 tokens, whatever the model
-/// was trained for.
+/// Default window of a model on this machine, when the settings, the server and the table do not
+/// give one. Local servers commonly run with 4,096 to 32,768 tokens, independent of the window that
+/// the model was trained for.
 const LOCAL_WINDOW_TOKENS: u64 = 32_768;
 
-/// Times that a server is asked about one model, when its answer may still change.
+/// Maximum number of queries for one model while its answer may still change.
 const MAX_ASKED: u32 = 3;
 
-/// A server as its client knows it. The default knows nothing but the table of models.
+/// Profile of a server. The default has only the table of models.
 #[derive(Debug, Default)]
 pub struct ServerProfile {
-    /// Form of the bodies that it takes.
+    /// Dialect of the request bodies.
     pub dialect: Dialect,
-    /// Corrections that its requests need from the first one on.
+    /// Corrections that apply from the first request on.
     pub mends: &'static [Mend],
     /// The operator's profiles of models.
     pub models: Models,
     /// Whether its models take images, whatever their profiles say: `provider.images`.
     pub images: Option<bool>,
-    /// The way to ask it about a model; `None` for a server that does not say.
+    /// API to query about a model; `None` for a server without one.
     pub ask: Option<Ask>,
     /// Whether it runs on this machine.
     pub is_local: bool,
-    /// Answers of the server by model, with the number of times that it was asked.
+    /// Answers of the server by model, with the number of queries.
     pub(crate) told: Mutex<HashMap<String, (Told, u32)>>,
 }
 
 impl ServerProfile {
-    /// The profile of a model, as far as it is known by now.
+    /// Returns the profile of a model, as far as it is known by now.
     pub(crate) fn of(&self, model: &str) -> ModelProfile {
         let told = lock(&self.told)
             .get(model)
@@ -68,8 +68,8 @@ impl ServerProfile {
         profile
     }
 
-    /// Asks the server about a model, unless it has said everything. A failure is remembered and
-    /// never an error.
+    /// Queries the server about a model, unless its answer is final. A failure is stored like an
+    /// answer and is not an error.
     pub(crate) async fn learn(&self, http: &Http, model: &str, cancel: &CancellationToken) {
         let Some(ask) = self.ask else { return };
         let known = lock(&self.told).get(model).cloned();
@@ -84,13 +84,13 @@ impl ServerProfile {
         lock(&self.told).insert(model.to_owned(), (told, n_asked + 1));
     }
 
-    /// Whether the answer of the server would change nothing that matters.
+    /// Whether the window is already known and the server has no better value.
     fn is_known(&self, ask: Ask, model: &str) -> bool {
         let own = self.models.of(model, ModelProfile::default());
         own.window_tokens.is_some() && !ask.knows_better()
     }
 
-    /// Brings a finished body into the form that the server takes.
+    /// Converts a finished body to the form that the server accepts.
     pub(crate) fn finish(&self, body: &mut Value) {
         let model = body.get("model").and_then(Value::as_str);
         let profile = self.of(model.unwrap_or_default());
@@ -102,9 +102,9 @@ impl ServerProfile {
         self.dialect.apply(body, &profile);
     }
 
-    /// Tokens to limit an answer to, behind a prompt of about `prompt_tokens`. `wanted` is the
-    /// number that settings or hooks want; without one a limit is set only for a wire that needs
-    /// it, because most servers have the better default.
+    /// Returns the answer limit for a prompt of about `prompt_tokens`. `wanted` is the limit of
+    /// settings or hooks. Without it, only a wire that requires a limit gets one, because the
+    /// default of most servers is better.
     pub(crate) fn answer_limit(
         &self,
         model: &str,
@@ -151,7 +151,7 @@ mod tests {
         let messages = needs_limit();
         let chat = ServerProfile::default();
         for (server, model, wanted, prompt, expected) in [
-            // The wire needs a number: the model's, of a moderate length.
+            // The wire requires a limit: the maximum of the model, capped at the default.
             (&messages, "claude-haiku-4-5", None, 1_000, Some(64_000)),
             (&messages, "claude-opus-5-5", None, 1_000, Some(64_000)),
             (&messages, "claude-3-haiku", None, 1_000, Some(4_096)),
@@ -169,7 +169,7 @@ mod tests {
                 1_000,
                 Some(128_000),
             ),
-            // Of an unknown model the wire itself knows a number.
+            // For an unknown model the wire has its own default.
             (&messages, "other", None, 1_000, None),
             (&messages, "other", Some(9), 1_000, Some(9)),
             // The window is nearly full.

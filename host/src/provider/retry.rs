@@ -1,7 +1,7 @@
-//! Classifies failed attempts: the error, and whether and when to try again.
+//! Classifies failed attempts: which error occurred, and whether and when to retry.
 //!
-//! Owns the reading of statuses, error bodies and `Retry-After`. It must not send nor wait; `http` does. Start from
-//! [`status_failure`].
+//! Owns the interpretation of statuses, error bodies and `Retry-After`. It must not send or wait;
+//! `http` does. Start from [`status_failure`].
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::mend::Mend;
 /// A failed attempt.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// Boxed, because it passes through many hands.
+    /// Boxed, so that the many `Result`s that carry it stay small.
     pub(crate) error: Box<Error>,
     pub(crate) is_retryable: bool,
     /// Delay that the server asked for.
@@ -24,7 +24,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A failure that another attempt would not mend.
+    /// Creates a failure that a retry cannot fix.
     pub(crate) fn fatal(error: Error) -> Self {
         Self {
             error: Box::new(error),
@@ -33,7 +33,7 @@ impl Failure {
         }
     }
 
-    /// A failure that may pass.
+    /// Creates a failure for which a retry may succeed.
     pub(crate) fn passing(error: Error) -> Self {
         Self {
             is_retryable: true,
@@ -53,7 +53,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) number: u32,
 }
 
-/// The failure that an HTTP status other than 2xx stands for. `body` is what came with it.
+/// Returns the failure for an HTTP status other than 2xx with the given body.
 pub(crate) fn status_failure(
     attempt: Attempt<'_>,
     status: u16,
@@ -97,13 +97,13 @@ pub(crate) fn status_failure(
             said,
         },
         300..=399 => {
-            // Not followed: a redirect could carry the key to another host.
+            // Redirects are not followed: one could send the key to another host.
             let target = headers.get("location").and_then(|to| to.to_str().ok());
             Error::BadSetting {
                 provider,
                 setting: endpoint.url_env.clone(),
                 what: format!(
-                    "{} redirects to {}; give that address itself if it is meant",
+                    "{} redirects to {}, and redirects are not followed; set that URL if it is correct",
                     endpoint.shown_url(),
                     endpoint.said(target.unwrap_or_default())
                 ),
@@ -113,7 +113,7 @@ pub(crate) fn status_failure(
             provider,
             key_env: endpoint.key_env.clone(),
         },
-        // Gemini says so with a 400.
+        // Gemini reports an invalid key with status 400.
         400 if endpoint.key.is_some() && message.contains("API key not valid") => {
             Error::RefusedKey {
                 provider,
@@ -164,7 +164,7 @@ pub(crate) fn status_failure(
     };
     let error = Box::new(error);
     Failure {
-        // A spent budget looks like a rate limit, but waiting does not refill it. The same request is refused again.
+        // A spent budget also has status 429, but waiting does not refill it, so it is not retried.
         is_retryable: may_pass(status)
             && !matches!(
                 *error,
@@ -175,7 +175,8 @@ pub(crate) fn status_failure(
     }
 }
 
-/// Whether a refusal means that the request is longer than the model's window. Every server has words of its own.
+/// Whether a refusal means that the request exceeds the context window. Every server words this
+/// differently.
 fn is_too_long(status: u16, message: &str, code: &str) -> bool {
     if matches!(
         code,
@@ -210,7 +211,7 @@ fn is_too_long(status: u16, message: &str, code: &str) -> bool {
             ])
 }
 
-/// Whether a refusal is about the place that the request comes from.
+/// Whether a request was refused because of the country or region of the client.
 fn is_about_region(message: &str, code: &str) -> bool {
     let said = message.to_lowercase();
     code == "unsupported_country_region_territory"
@@ -224,7 +225,7 @@ fn is_page(body: &str) -> bool {
     body.trim_start().starts_with('<')
 }
 
-/// The title of a web page, or its first words without tags.
+/// Returns the title of a web page, or its first words without tags.
 fn title_of(page: &str) -> String {
     let between = |start: &str, end: &str| {
         let lower = page.to_ascii_lowercase();
@@ -250,13 +251,13 @@ fn title_of(page: &str) -> String {
     words.trim().to_owned()
 }
 
-/// Whether a status may be another one the next time: timeouts, conflicts over a lock, too early (RFC 8470), rate limits, and
-/// what servers and gateways say when they fail. 520 to 529 are those of Cloudflare and of overloaded model servers.
+/// Whether a status is worth a retry: timeouts, lock conflicts, too early (RFC 8470), rate limits,
+/// and failures of servers and gateways. Cloudflare and overloaded model servers use 520 to 529.
 fn may_pass(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500 | 502..=504 | 520..=529)
 }
 
-/// The failure that a fault inside a stream stands for.
+/// Returns the failure for a fault inside a stream.
 pub(crate) fn stream_failure(attempt: Attempt<'_>, fault: Fault) -> Failure {
     let endpoint = attempt.endpoint;
     let provider = endpoint.provider.clone();
@@ -281,12 +282,13 @@ pub(crate) fn stream_failure(attempt: Attempt<'_>, fault: Fault) -> Failure {
     }
 }
 
-/// Whether an error speaks of the model and not of the address: only a model API does.
+/// Whether an error names the model and not the address: then the server is a model API.
 fn is_about_model(message: &str, code: &str) -> bool {
     code.contains("model") || message.to_lowercase().contains("model")
 }
 
-/// Advice for an address that seems to belong to something else. The usual mistake is the version in the path.
+/// Returns advice for an address that is probably not a model API. The usual mistake is a missing
+/// or extra version in the path.
 fn address_advice(attempt: Attempt<'_>) -> String {
     let Attempt { endpoint, path, .. } = attempt;
     let base = endpoint.shown_url();
@@ -303,13 +305,13 @@ fn address_advice(attempt: Attempt<'_>) -> String {
     }
 }
 
-/// Whether a segment of a path is a version, such as `v1`.
+/// Whether a path segment is a version, such as `v1`.
 fn is_version(segment: &str) -> bool {
     let digits = segment.strip_prefix('v').unwrap_or_default();
     digits.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// The message and the code of an error body, in any of the shapes that servers use.
+/// Reads the message and the code of an error body, in any of the forms that servers use.
 fn read_error(body: &str) -> (String, String) {
     let Ok(value) = serde_json::from_str::<Value>(body) else {
         let said = if is_page(body) {
@@ -330,8 +332,8 @@ fn read_error(body: &str) -> (String, String) {
     (message.unwrap_or(body).to_owned(), code.to_owned())
 }
 
-/// `retry-after-ms`, which OpenAI and Azure send, or `Retry-After` as seconds or as an HTTP date (RFC 9110, section 10.2.3),
-/// from `now_ms` on.
+/// Reads the delay from `retry-after-ms` (OpenAI, Azure), or from `Retry-After` as seconds or as an
+/// HTTP date (RFC 9110, section 10.2.3) relative to `now_ms`.
 fn retry_after(headers: &HeaderMap, now_ms: i64) -> Option<Duration> {
     let text = |value: &HeaderValue| Some(value.to_str().ok()?.trim().to_owned());
     let ms = headers.get("retry-after-ms").and_then(text);
@@ -348,7 +350,7 @@ fn retry_after(headers: &HeaderMap, now_ms: i64) -> Option<Duration> {
     Some(Duration::from_millis(wait_ms))
 }
 
-/// The delay that Gemini asks for in the details of an error: `google.rpc.RetryInfo`, as `"3.5s"`.
+/// Reads the delay in the details of a Gemini error: `google.rpc.RetryInfo`, such as `"3.5s"`.
 fn retry_delay(body: &str) -> Option<Duration> {
     let body: Value = serde_json::from_str(body).ok()?;
     let body = body.get(0).unwrap_or(&body);

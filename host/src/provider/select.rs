@@ -1,8 +1,8 @@
-//! Selects provider and model of a run.
+//! Selects the provider and the model of a run.
 //!
-//! Owns the order of preference, and how a name such as `NAME/model` is read. It must not read the
-//! environment, run commands or read keys: lookups are handed in, so that the command line alone
-//! decides what counts. Start from [`Choice::select`].
+//! Owns the precedence of settings and environment, and the parsing of names such as `NAME/model`.
+//! It must not read the environment, run commands or read keys: lookups are passed in, so that the
+//! command line alone decides which sources apply. Start from [`Choice::select`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use crate::model::Models;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProviderConfig {
-    /// A provider of `[providers]`, one that Rind knows (`anthropic`, `openai`, `ollama` …) or
-    /// `scripted`; chosen by the environment when not given.
+    /// Name of a provider: one of `[providers]`, a preset (`anthropic`, `openai`, `ollama` …) or
+    /// `scripted`. Default: selected from the environment.
     pub name: Option<String>,
-    /// Name of the model, or `NAME/model` for one of another provider.
+    /// Name of the model, or `NAME/model` for a model of another provider.
     pub model: Option<String>,
     /// Base URL of the API.
     pub base_url: Option<String>,
-    /// Environment variable that holds the key, in place of the provider's usual one.
+    /// Environment variable that holds the key, instead of the default one of the provider.
     pub api_key_env: Option<String>,
-    /// Whether the model takes images; told by its profile when not given.
+    /// Whether the model accepts images. Default: from its profile.
     pub images: Option<bool>,
     /// Script of the scripted provider.
     pub script: Option<PathBuf>,
@@ -53,13 +53,13 @@ pub struct Selected {
     pub provider: Arc<dyn Provider>,
     /// Name of the model.
     pub model: String,
-    /// Reason for the choice, half a sentence for people.
+    /// Reason for the selection, as a clause for messages.
     pub why: String,
-    /// Whether it plays a script because no model is set up.
+    /// Whether the scripted provider was selected because no model is configured.
     pub is_stand_in: bool,
 }
 
-/// Origin of a key that is no environment variable.
+/// Source of a key other than an environment variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeySource<'a> {
     /// The first line of the output of a command: a program and its arguments.
@@ -68,18 +68,17 @@ pub enum KeySource<'a> {
     File(&'a Path),
 }
 
-/// Lookups of variables and keys. Called while a provider is selected, and only for the one that is
-/// selected.
+/// Lookups of variables and keys. Called only during selection, and only for the selected provider.
 pub trait Keys {
-    /// Returns an environment variable; an empty one counts as not set.
+    /// Returns an environment variable; an empty one counts as unset.
     fn variable(&self, name: &str) -> Option<String>;
 
-    /// Returns the key at `source`, or says in half a sentence why there is none. The text must not
-    /// hold the key.
+    /// Returns the key at `source`, or the reason for its absence as a clause for messages. The
+    /// text must not contain the key.
     fn key(&self, source: KeySource<'_>) -> Result<String, String>;
 }
 
-/// Lookups in the environment alone.
+/// Lookups in the environment only.
 struct Variables<'a>(&'a dyn Fn(&str) -> Option<String>);
 
 impl Keys for Variables<'_> {
@@ -92,10 +91,10 @@ impl Keys for Variables<'_> {
     }
 }
 
-/// Chooses a provider from one section of the settings: the one that is named, else the one that
-/// the environment is set up for, else the scripted one.
+/// Selects a provider from one section of the settings: the named one, else the one that the
+/// environment is configured for, else the scripted one.
 ///
-/// `env` looks up environment variables; empty ones count as not set.
+/// `env` looks up environment variables; empty ones count as unset.
 pub fn select(
     config: &ProviderConfig,
     env: &dyn Fn(&str) -> Option<String>,
@@ -107,26 +106,26 @@ pub fn select(
     choice.select(&Variables(env))
 }
 
-/// The settings that decide about provider and model.
+/// The settings that determine provider and model.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// Provider and model that are asked for.
+    /// The requested provider and model.
     pub provider: ProviderConfig,
     /// The operator's own providers.
     pub providers: ProvidersConfig,
     /// The operator's profiles of models.
     pub models: Models,
-    /// Whether the name of the model is taken as it is: a provider before its slash is not looked
-    /// for. That is so for the model of a resumed session.
+    /// Whether the model name is literal, so that a prefix before a slash is not read as a
+    /// provider. Set for the model of a resumed session.
     pub is_exact: bool,
-    /// Whether the provider was typed together with the model, so that a slash never leads to
-    /// another provider.
+    /// Whether the user named provider and model together, so that a slash never selects another
+    /// provider.
     pub is_pinned: bool,
 }
 
 impl Choice {
-    /// Chooses a provider: the one that is named (by `provider.name`, or before a slash in the name
-    /// of the model), else the one that the environment is set up for, else the scripted one.
+    /// Selects a provider: the named one (by `provider.name`, or by a prefix of the model name),
+    /// else the one that the environment is configured for, else the scripted one.
     pub fn select(&self, keys: &dyn Keys) -> Result<Selected, Error> {
         let env = |name: &str| {
             let value = keys.variable(name);
@@ -145,12 +144,11 @@ impl Choice {
             },
         };
         if let Some((found, model)) = self.before_slash(by_name.as_ref().map(|(f, _)| f), &env) {
-            let why = format!("{} stands before the slash of the model", found.name);
+            let why = format!("the model name begins with `{}/`", found.name);
             if found.name == SCRIPTED {
                 return play(config, why);
             }
-            // The address, the key and the images of [provider] are those of the provider that it
-            // names.
+            // Base URL, key and images in [provider] apply only to the provider named there.
             let is_same = by_name
                 .as_ref()
                 .is_some_and(|(by, _)| by.name == found.name);
@@ -177,7 +175,7 @@ impl Choice {
         })
     }
 
-    /// The provider that the environment, or a base URL alone, is for.
+    /// Returns the provider that the environment, or a base URL alone, is configured for.
     fn by_environment(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<(Found<'_>, String)> {
         let [anthropic, openai, ..] = &preset::PRESETS;
         let set = [
@@ -218,8 +216,8 @@ impl Choice {
         }
     }
 
-    /// Names of all providers that can be asked for: the operator's own, those that Rind knows, the
-    /// scripted one.
+    /// Returns the names of all providers: those of the operator, the presets, and the scripted
+    /// one.
     #[must_use]
     pub fn known_providers(&self) -> Vec<String> {
         let own = self.providers.0.keys().cloned();
@@ -228,12 +226,13 @@ impl Choice {
         all.chain([SCRIPTED.to_owned()]).collect()
     }
 
-    /// The provider that the name of the model begins with, and the rest of the name.
+    /// Splits the model name into a provider and the rest; `None` when its prefix is not a
+    /// provider.
     ///
-    /// A slash may as well belong to the name: resellers put the vendor before it, and local
-    /// servers the repository. `chosen` is the provider that is asked otherwise. Its own name
-    /// before the slash is always read as the provider, and so is a name of `[providers]`. The name
-    /// of a vendor is not, when the chosen provider has such names itself.
+    /// A slash may also be part of a model name: resellers add the vendor as a prefix, and local
+    /// servers the repository. `chosen` is the provider that is used without a prefix. Its own name
+    /// and names in `[providers]` are read as a provider. The name of a vendor is not, if models of
+    /// the chosen provider have such prefixes.
     fn before_slash<'a>(
         &'a self,
         chosen: Option<&Found<'_>>,
@@ -250,7 +249,7 @@ impl Choice {
             return chosen.is_none().then_some((scripted, rest));
         }
         let found = self.named(first).ok()?;
-        // `openrouter/auto` is a model of OpenRouter.
+        // `openrouter/auto` is the whole name of a model of OpenRouter.
         let is_whole = found
             .preset
             .filter(|preset| preset.name == found.name)
@@ -267,7 +266,7 @@ impl Choice {
         }
         let is_elsewhere = given_url(*chosen, self.provider.base_url.as_deref(), env).is_some();
         if chosen.name == first {
-            // A server of one's own may well have a model `openai/gpt-oss-20b`.
+            // Another server may have a model `openai/gpt-oss-20b`.
             let is_own_name = is_whole || (is_elsewhere && chosen.own.is_none());
             return (!is_own_name).then_some((found, rest));
         }

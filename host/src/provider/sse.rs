@@ -1,7 +1,8 @@
-//! Server-sent events out of the pieces in which bytes arrive, with caps.
+//! Parses server-sent events from a byte stream, with size limits.
 //!
-//! The parsing itself is the `sse-stream` crate's; this module owns feeding it, the limits, and the raw copy kept for
-//! hooks. It must not know any provider's format nor wait for anything. Start from [`SseParser`].
+//! The `sse-stream` crate does the parsing. This module owns the feeding of the parser, the limits,
+//! and the raw copy that is kept for hooks. It must not know any provider's format nor wait for
+//! anything. Start from [`SseParser`].
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -17,34 +18,34 @@ use super::MAX_RAW_BYTES;
 use super::server_text::MAX_SERVER_TEXT_CHARS;
 use crate::lock::lock;
 
-/// Largest single event. A whole tool call with a file in it fits many times over; a server that never ends an event
-/// must not fill the memory.
+/// Largest single event, many times the size of a tool call that writes a whole file. A server that
+/// never ends an event must not fill the memory.
 pub(crate) const MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// Largest answer. The longest outputs of today's models are below 1 MiB of text, and framing multiplies that by less
-/// than 50.
+/// Largest answer in bytes as received. The longest outputs of current models are below 1 MiB of
+/// text, and framing multiplies that by less than 50.
 pub(crate) const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 type Events = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
 
-/// Problem with the bytes, and the line it was found in.
+/// A parse error, and the line that caused it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SseFault {
     pub(crate) what: String,
     pub(crate) excerpt: String,
 }
 
-/// A parser into which bytes are pushed. Where the pieces are cut makes no difference to the events.
+/// A push parser. Chunk boundaries do not affect the events.
 pub(crate) struct SseParser {
     queue: Arc<Mutex<VecDeque<Vec<u8>>>>,
     events: Events,
     line: Vec<u8>,
-    /// Start of the current line, until it is known to have a colon.
+    /// Start of the current line, held until a colon arrives.
     held: Vec<u8>,
-    /// Whether a part of the current line went on already.
+    /// Whether the start of the current line was already passed to the parser.
     is_in_line: bool,
     event_bytes: usize,
-    /// Whether the event that is coming in is a ping.
+    /// Whether the current event is a ping.
     is_ping: bool,
     raw: RawCopy,
 }
@@ -71,8 +72,8 @@ impl Default for SseParser {
 }
 
 impl SseParser {
-    /// Takes the next piece and appends the events that it completes to `events`. Events before a fault are appended
-    /// too. Returns whether the piece holds any of the answer: comments and pings do not.
+    /// Parses the next chunk and appends the completed events to `events`, also those before a
+    /// fault. Returns whether the chunk has a part of the answer: comments and pings do not count.
     pub(crate) fn push(
         &mut self,
         piece: &[u8],
@@ -83,7 +84,8 @@ impl SseParser {
         if self.raw.n_bytes > MAX_ANSWER_BYTES {
             return Err(self.fault(format!("more than {} MiB", MAX_ANSWER_BYTES >> 20)));
         }
-        // One line at a time: the crate reports a bad line before the events that came ahead of it in the same piece.
+        // Feed one line at a time: the crate reports a bad line before the events that precede it
+        // in the same chunk.
         for line in piece.split_inclusive(|byte| *byte == b'\n') {
             self.note_line(line);
             is_answer |= self.is_of_answer();
@@ -104,9 +106,10 @@ impl SseParser {
         Ok(is_answer)
     }
 
-    /// The piece of a line with whatever was held back of it; `None` while the line may still be one without a colon. By the
-    /// specification (WHATWG HTML, section 9.2.6) such a line is a field with an empty value. An empty `data` adds nothing to
-    /// a JSON document and the other fields are not used here, so the line is skipped; the crate would end the stream.
+    /// Returns the chunk of a line with the bytes held back before it; `None` while the line may
+    /// turn out to have no colon. By the specification (WHATWG HTML, section 9.2.6) a line without
+    /// a colon is a field with an empty value. An empty `data` adds nothing to a JSON document and
+    /// the other fields are not used here, so the line is skipped; the crate would end the stream.
     fn with_colon(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
         if self.held.is_empty() && self.is_in_line {
             self.is_in_line = !piece.ends_with(b"\n");
@@ -124,7 +127,7 @@ impl SseParser {
         None
     }
 
-    /// Whether the current line, as far as it is there, is part of an answer.
+    /// Whether the current line, as far as it was received, is part of an answer.
     fn is_of_answer(&mut self) -> bool {
         let line = self.line.trim_ascii();
         if line.is_empty() {
@@ -138,12 +141,12 @@ impl SseParser {
         !line.starts_with(b":") && !self.is_ping
     }
 
-    /// The answer as it came, cut after [`MAX_RAW_BYTES`].
+    /// Returns the answer as received, cut after [`MAX_RAW_BYTES`].
     pub(crate) fn into_raw(self) -> String {
         self.raw.into_text()
     }
 
-    /// Keeps the start of the current line for a fault that may be found at its end.
+    /// Keeps the start of the current line for the message of a later fault.
     fn note_line(&mut self, piece: &[u8]) {
         if self.line.ends_with(b"\n") {
             self.line.clear();
@@ -163,7 +166,7 @@ impl SseParser {
     }
 }
 
-/// The first bytes of an answer and how many there were in all.
+/// The first bytes of an answer, and its total size.
 #[derive(Default)]
 pub(crate) struct RawCopy {
     kept: Vec<u8>,
@@ -171,14 +174,14 @@ pub(crate) struct RawCopy {
 }
 
 impl RawCopy {
-    /// Takes the next piece.
+    /// Appends the next chunk.
     pub(crate) fn push(&mut self, piece: &[u8]) {
         let room = MAX_RAW_BYTES - self.kept.len();
         self.kept.extend_from_slice(&piece[..piece.len().min(room)]);
         self.n_bytes += piece.len();
     }
 
-    /// Returns the kept bytes as text that ends with a whole character.
+    /// Returns the kept bytes as text, cut at a character boundary.
     pub(crate) fn into_text(mut self) -> String {
         if let Err(error) = std::str::from_utf8(&self.kept)
             && error.error_len().is_none()

@@ -1,9 +1,9 @@
-//! The time limits of one attempt, and what a broken connection means.
+//! The timeouts of one attempt, and the classification of connection errors.
 //!
-//! Owns which limit holds in which phase. It must not know what is waited for, nor try again. Comments and pings, which servers
-//! send while a model loads or writes a long argument, show that the server is alive: they begin the wait anew
-//! ([`Wait::alive`]), up to a bound of their own. Only a part of the answer ends a phase ([`Wait::progress`]).
-//! Start from [`Wait::until`].
+//! Owns the timeout of each phase. It must not know what the awaited bytes mean, nor retry. Servers
+//! send comments and pings while they load a model or the model writes long arguments. They restart
+//! the idle timeout ([`Wait::alive`]), up to a limit of their own. Only a part of the answer ends a
+//! phase ([`Wait::progress`]). Start from [`Wait::until`].
 
 use std::time::Duration;
 
@@ -14,20 +14,20 @@ use super::error::{Error, Phase};
 use super::http::HttpConfig;
 use super::retry::Failure;
 
-/// The clock of one attempt.
+/// The timer of one attempt.
 pub(super) struct Wait<'a> {
     endpoint: &'a Endpoint,
     config: &'a HttpConfig,
     phase: Phase,
     /// Time of the last part of the answer.
     since: Instant,
-    /// Time of the last sign of life.
+    /// Time of the last bytes of any kind, including comments and pings.
     alive: Instant,
     limit_ms: u64,
 }
 
 impl<'a> Wait<'a> {
-    /// The clock of an attempt that began at `since`.
+    /// Starts the timer of an attempt that began at `since`.
     pub(super) fn first_byte(
         endpoint: &'a Endpoint,
         config: &'a HttpConfig,
@@ -43,7 +43,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Waits for the response or its next piece, no longer than the phase allows.
+    /// Waits for the response or its next bytes, at most as long as the phase allows.
     pub(super) async fn until<T>(
         &mut self,
         arrival: impl Future<Output = reqwest::Result<T>>,
@@ -54,7 +54,7 @@ impl<'a> Wait<'a> {
         match timeout_at(silent.min(pinged), arrival).await {
             Ok(Ok(arrived)) => Ok(arrived),
             Ok(Err(error)) => Err(self.broken(&error)),
-            // A server that keeps silent may answer the next attempt: a connection that went dead looks just like it.
+            // Retry after silence: a dead connection cannot be told from a slow server.
             Err(_) if silent <= pinged => {
                 Err(Failure::passing(self.timeout(self.phase, self.limit_ms)))
             }
@@ -62,12 +62,12 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// The server showed that it is alive.
+    /// Restarts the idle timeout: the server sent a comment or ping.
     pub(super) fn alive(&mut self) {
         self.alive = Instant::now();
     }
 
-    /// The answer is whole: waits for what may still follow it no longer than `rest`.
+    /// Waits for data after a complete answer, at most `rest`.
     pub(super) async fn rest<T>(
         &self,
         rest: Duration,
@@ -76,7 +76,7 @@ impl<'a> Wait<'a> {
         timeout_at(self.since + rest, arrival).await.ok()?.ok()
     }
 
-    /// More of the answer has come: the wait for the next piece begins.
+    /// Restarts all timeouts: the server sent a part of the answer.
     pub(super) fn progress(&mut self) {
         self.phase = Phase::NextByte;
         self.since = Instant::now();
@@ -92,7 +92,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// The failure of the connection, before or after it stood.
+    /// Classifies an error of the connection, before or after it was established.
     fn broken(&self, error: &reqwest::Error) -> Failure {
         let endpoint = self.endpoint;
         let (provider, cause) = (endpoint.provider.clone(), innermost(error));
@@ -109,7 +109,7 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// The error at the bottom of the chain: it alone says what really happened, and it names no URL.
+/// Returns the root cause of an error: it is the most specific, and it contains no URL.
 fn innermost(error: &reqwest::Error) -> String {
     let mut error: &dyn std::error::Error = error;
     while let Some(source) = error.source() {

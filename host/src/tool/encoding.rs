@@ -1,12 +1,15 @@
-//! Encodings of text files: how bytes become text for the model, and how text becomes the same bytes again.
+//! Encodings of text files: decodes bytes to text for the model, and encodes text to the same
+//! bytes.
 //!
-//! Every conversion is lossless: decoding a file and encoding the text again gives the same bytes, so an edit keeps each byte
-//! outside the replaced text. It must not know which tool reads or writes. Start from [`decode`].
+//! Every conversion is lossless: decoding a file and encoding the text gives the same bytes, so an
+//! edit keeps each byte outside the replaced text. It must not know which tool reads or writes.
+//! Start from [`decode`].
 
 use encoding_rs::WINDOWS_1252;
 
-/// First private-use character that stands for a byte which is no UTF-8, plus the byte. Plane 15 is not assigned, and text that
-/// contains one of these characters is not decoded as [`Encoding::Damaged`].
+/// Base of the private-use characters that represent invalid UTF-8 bytes: the character is this
+/// base plus the byte. Plane 15 has no assigned characters, and text that contains one of these
+/// characters is not decoded as [`Encoding::Damaged`].
 const BYTE_BASE: u32 = 0xf_0000;
 
 const BOM: char = '\u{feff}';
@@ -17,7 +20,7 @@ pub(super) enum Encoding {
     Utf8 {
         has_bom: bool,
     },
-    /// UTF-16 with a byte order mark; without one it cannot be told from binary data.
+    /// UTF-16 with a byte order mark; without the mark it cannot be told from binary data.
     Utf16 {
         is_big_endian: bool,
     },
@@ -25,14 +28,15 @@ pub(super) enum Encoding {
     Latin1,
     /// An 8-bit encoding with bytes that Latin-1 does not use for text, read as Windows-1252.
     Windows1252,
-    /// UTF-8 with some bytes that are none.
+    /// UTF-8 with some invalid bytes.
     Damaged,
 }
 
 /// Text of a file, without its byte order mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Decoded {
-    /// Text of the file. In [`Encoding::Damaged`], private-use characters stand for the bytes that are no UTF-8; see [`shown`].
+    /// Text of the file. In [`Encoding::Damaged`], private-use characters represent the invalid
+    /// bytes; see [`shown`].
     pub(super) text: String,
     pub(super) encoding: Encoding,
 }
@@ -65,13 +69,15 @@ pub(super) fn decode(bytes: Vec<u8>) -> Option<Decoded> {
         true => Encoding::Windows1252,
         false => Encoding::Latin1,
     };
-    // Windows-1252 as WHATWG defines it maps each byte to a character of its own, and is Latin-1 from 0xa0 on.
+    // The Windows-1252 of WHATWG maps each byte to a distinct character, and equals Latin-1 from
+    // 0xa0 on.
     let (text, _) = WINDOWS_1252.decode_without_bom_handling(&bytes);
     let text = text.into_owned();
     Some(Decoded { text, encoding })
 }
 
-/// Returns what follows a UTF-16 byte order mark, and whether it is big-endian. UTF-32 begins with the same two bytes.
+/// Returns the bytes after a UTF-16 byte order mark, and whether they are big-endian. UTF-32 begins
+/// with the same two bytes.
 pub(super) fn without_utf16_bom(bytes: &[u8]) -> Option<(&[u8], bool)> {
     if bytes.starts_with(&[0xff, 0xfe, 0, 0]) {
         return None;
@@ -95,8 +101,8 @@ fn decode_utf16(bytes: &[u8], is_big_endian: bool) -> Option<Decoded> {
     Some(Decoded { text, encoding })
 }
 
-/// Whether more characters are valid multi-byte UTF-8 than bytes are not: then reading each byte as a letter would spoil more
-/// text than it shows.
+/// Whether valid multi-byte UTF-8 characters outnumber invalid bytes. If so, decoding as an 8-bit
+/// encoding would garble more text than it would show.
 fn is_mostly_utf8(bytes: &[u8]) -> bool {
     let (mut n_valid, mut n_invalid) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -120,13 +126,13 @@ fn decode_damaged(bytes: &[u8]) -> Option<Decoded> {
     Some(Decoded { text, encoding })
 }
 
-/// The byte that a character stands for in a damaged text.
+/// Returns the byte that a character represents in a damaged text.
 fn byte_of(c: char) -> Option<u8> {
     let offset = u32::from(c).checked_sub(BYTE_BASE)?;
     u8::try_from(offset).ok().filter(|byte| *byte >= 0x80)
 }
 
-/// A decoded text as the model reads it: U+FFFD for each byte that is no UTF-8.
+/// Returns a decoded text as the model sees it: U+FFFD for each invalid byte.
 pub(super) fn shown(text: &str) -> String {
     let shown = |c| byte_of(c).map_or(c, |_| '\u{fffd}');
     text.chars().map(shown).collect()
@@ -153,7 +159,7 @@ impl Encoding {
         }
     }
 
-    /// Note for the model on how to work with a file in this encoding; `None` for plain UTF-8.
+    /// Returns a note for the model about a file in this encoding; `None` for plain UTF-8.
     pub(super) fn note(self) -> Option<String> {
         let name = self.name();
         match self {
@@ -170,7 +176,7 @@ impl Encoding {
         }
     }
 
-    /// Returns a text of the model without the byte order mark that this encoding adds.
+    /// Removes a leading byte order mark from text of the model if this encoding adds one itself.
     pub(super) fn without_bom(self, text: &str) -> &str {
         match self {
             Self::Utf8 { has_bom: true } | Self::Utf16 { .. } => {
@@ -183,7 +189,7 @@ impl Encoding {
     /// Encodes a decoded text.
     ///
     /// # Errors
-    /// A character that the encoding does not have, in words for the model.
+    /// The encoding lacks a character; the message is for the model.
     pub(super) fn encode(self, text: &str) -> Result<Vec<u8>, String> {
         match self {
             Self::Utf8 { has_bom: false } => Ok(text.as_bytes().to_vec()),
@@ -229,8 +235,8 @@ impl Encoding {
         )
     }
 
-    /// Returns the reason why a text cannot go into a file of this encoding, other than a missing
-    /// character.
+    /// Returns the reason, other than a missing character, why a text cannot be stored in a file of
+    /// this encoding.
     pub(super) fn refuses(self, new: &str) -> Option<String> {
         if self == Self::Damaged && new.chars().any(|c| byte_of(c).is_some()) {
             return Some("it has private-use characters from U+F0080 to U+F00FF".to_owned());

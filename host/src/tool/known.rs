@@ -1,27 +1,29 @@
-//! Files that an agent knows: which version of a file its model read or wrote, and which lines of it the model was shown.
+//! Tracks the files that an agent knows: the version that its model read or wrote, and the lines
+//! that were shown to the model.
 //!
-//! A whole file may be overwritten only by a model that was shown all of it and while the file is as it was then. Otherwise
-//! the work of a person, a command or another agent would be lost without a word. Each agent has a memory of its own: a
-//! subagent reads for itself. The memory is not kept with the session: after a resume every file counts as unread, because
-//! nobody watched the files meanwhile. It must not know how files are read or written. Start from [`KnownFiles`].
+//! The model may overwrite a whole file only if it was shown all of it and the file has not changed
+//! since. Otherwise the work of a person, a command or another agent would be lost silently. Each
+//! agent has its own memory: a subagent must read files itself. The memory is not stored in the
+//! session: after a resume every file counts as unread, because the files were not watched
+//! meanwhile. It must not know how files are read or written. Start from [`KnownFiles`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
 
-/// Most files that are remembered; the memory begins anew beyond it, and files must be read again.
+/// Maximum number of files; beyond it the memory is cleared, and files must be read again.
 const MAX_FILES: usize = 10_000;
 
-/// Most ranges and edits that are remembered of a file; beyond it the file must be read again.
+/// Maximum number of ranges and edits of a file; beyond it the file must be read again.
 const MAX_SHOWN: usize = 256;
 
-/// Content of a file at one moment.
+/// Version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     /// Hash of the content.
     Content(blake3::Hash),
-    /// Attributes of a file that is too large to be hashed at every look.
+    /// Attributes of a file that is too large to hash at every check.
     Stamp {
         inode: u64,
         bytes: u64,
@@ -36,24 +38,25 @@ impl Version {
     }
 }
 
-/// Lines of a file that a call showed to the model.
+/// Lines of a file that a call reads for the model.
 #[derive(Clone, Debug)]
 pub(super) struct Reading {
     pub(super) version: Version,
-    /// First and last line, from 1; `None` where no whole line was shown.
+    /// First and last line, from 1; `None` if no complete line was read.
     pub(super) lines: Option<(u64, u64)>,
-    /// Number of lines of the file, where the reading came to its end.
+    /// Number of lines of the file, if the call read to its end.
     pub(super) n_lines: Option<u64>,
 }
 
-/// A call of the model that is about to be finished.
+/// A call whose result is not final yet.
 enum Pending {
     Read { reading: Reading, text: Shown },
     Wrote { version: Version, n_lines: u64 },
     Edited { version: Version },
 }
 
-/// Text that a tool answered: the model may be shown less, when a bound or a hook takes something out.
+/// Length and hash of the text that a tool returned. The model may get less, because limits or
+/// hooks can remove parts.
 struct Shown {
     bytes: usize,
     hash: blake3::Hash,
@@ -66,7 +69,7 @@ impl Shown {
     }
 }
 
-/// Turn and step in which a call is made. The calls of one step were written before any of their results was read.
+/// Turn and step of a call. The model wrote all calls of a step before it saw any of their results.
 pub(super) type Step = (u32, u32);
 
 struct Range {
@@ -81,26 +84,26 @@ struct Known {
     version: Version,
     shown: Vec<Range>,
     n_lines: Option<u64>,
-    /// Calls that changed the text that was shown.
+    /// Ids of the calls that edited the shown text.
     edits: Vec<Arc<str>>,
 }
 
-/// Reason why a file must not be written.
+/// Reason why a write is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
-    /// The file is there, and this agent has not read it.
+    /// The file exists, and this agent has not read it.
     Unread,
     /// The file changed since this agent read or wrote it.
     Changed,
-    /// The conversation does not have all of its text.
+    /// The conversation does not contain the whole file.
     Partly,
-    /// The file was read in the step of the write itself.
+    /// The file was read in the same step as the write.
     SameStep,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// By the path from the workspace, without links.
+    /// By path relative to the workspace, with symlinks resolved.
     files: HashMap<String, Known>,
     /// By the id of the call.
     pending: HashMap<Arc<str>, (String, Pending)>,
@@ -117,7 +120,8 @@ impl std::fmt::Debug for KnownFiles {
 }
 
 impl KnownFiles {
-    /// Notes that a call read lines and answers `text`. They count once the call is [finished](Self::finish).
+    /// Records that a call read lines and returned `text`. It takes effect when the call is
+    /// [finished](Self::finish).
     pub(super) fn read(&self, call: &Arc<str>, path: String, reading: Reading, text: &str) {
         let text = Shown {
             bytes: text.len(),
@@ -126,12 +130,12 @@ impl KnownFiles {
         self.note(call, path, Pending::Read { reading, text });
     }
 
-    /// Notes that a call wrote a whole file.
+    /// Records that a call wrote a whole file.
     pub(super) fn wrote(&self, call: &Arc<str>, path: String, version: Version, n_lines: u64) {
         self.note(call, path, Pending::Wrote { version, n_lines });
     }
 
-    /// Notes that a call changed a part of a file.
+    /// Records that a call changed a part of a file.
     pub(super) fn edited(&self, call: &Arc<str>, path: String, version: Version) {
         self.note(call, path, Pending::Edited { version });
     }
@@ -144,8 +148,8 @@ impl KnownFiles {
         inner.pending.insert(call.clone(), (path, pending));
     }
 
-    /// Ends a call. `result` is the text that the model gets; `is_changed`: hooks changed the arguments that the model wrote.
-    /// Calls that are not of this memory are passed over.
+    /// Finishes a call. `result` is the text that the model gets. `is_changed`: hooks changed the
+    /// arguments of the model. Unknown calls are ignored.
     pub fn finish(&self, call: &str, step: (u32, u32), result: &str, is_changed: bool) {
         let mut inner = lock(&self.0);
         let Some((call, (path, pending))) = inner.pending.remove_entry(call) else {
@@ -183,7 +187,8 @@ impl KnownFiles {
                 });
                 known.version = version;
                 known.edits.push(call);
-                // Line numbers behind the edit are others now: what was not shown whole cannot be completed any more.
+                // An edit shifts later line numbers, so a file that was not shown completely must
+                // be read again.
                 if is_changed || known.edits.len() > MAX_SHOWN || !known.covers(|_| true) {
                     known.shown.clear();
                 }
@@ -193,8 +198,8 @@ impl KnownFiles {
         inner.files.insert(path, known);
     }
 
-    /// Forgets the text that is in the conversation no more: `is_there` says whether the result of a call is. Compaction,
-    /// archiving and `/undo` take results out.
+    /// Forgets text that is no longer in the conversation: `is_there` says whether it contains the
+    /// result of a call. Compaction, archiving and `/undo` remove results.
     pub fn forget(&self, is_there: impl Fn(&str) -> bool) {
         for known in lock(&self.0).files.values_mut() {
             if known.edits.iter().any(|call| !is_there(call)) {
@@ -204,7 +209,7 @@ impl KnownFiles {
         }
     }
 
-    /// Checks that a file may be overwritten whole in this step.
+    /// Checks that a whole file may be overwritten in this step.
     pub(super) fn check_whole(&self, path: &str, now: Version, step: Step) -> Result<(), Unknown> {
         let inner = lock(&self.0);
         let known = inner.files.get(path).ok_or(Unknown::Unread)?;
@@ -220,8 +225,8 @@ impl KnownFiles {
         }
     }
 
-    /// Checks that a part of a file may be replaced. A file that was never read may be: the text that the edit replaces is
-    /// named in full and found once, so nothing is lost that the model does not know.
+    /// Checks that a part of a file may be replaced. An unread file is allowed: the edit contains
+    /// the whole replaced text, which must occur once, so no unknown text is lost.
     pub(super) fn check_edit(&self, path: &str, now: Version) -> Result<(), Unknown> {
         let inner = lock(&self.0);
         match inner.files.get(path) {
@@ -243,7 +248,7 @@ fn known_after_read(
         .is_some_and(|(first, last)| first == 1 && Some(last) == reading.n_lines);
     let same = before.filter(|known| known.version == reading.version);
     let mut known = match same {
-        // A look at a part takes nothing away from a file that is known whole.
+        // A partial read does not invalidate a file that is known completely.
         Some(known) if known.covers(|_| true) && !is_whole => return known,
         Some(known) if known.edits.is_empty() => known,
         _ => Known {
@@ -269,7 +274,7 @@ fn known_after_read(
 }
 
 impl Known {
-    /// Whether the ranges that `counts` picks are all lines of the file.
+    /// Whether the ranges selected by `counts` cover all lines of the file.
     fn covers(&self, counts: impl Fn(&Range) -> bool) -> bool {
         let Some(n_lines) = self.n_lines else {
             return false;

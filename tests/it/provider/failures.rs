@@ -75,8 +75,8 @@ async fn refusals_say_what_to_do() {
             "openai",
             302,
             String::new(),
-            "provider.base_url of openai cannot be used: http://HERE/v1 redirects to \"http://elsewhere/\"; give that \
-             address itself if it is meant",
+            "provider.base_url of openai cannot be used: http://HERE/v1 redirects to \"http://elsewhere/\", and \
+             redirects are not followed; set that URL if it is correct",
         ),
     ] {
         let reply = Reply::plain(status, &["location: http://elsewhere/"], &body);

@@ -2,27 +2,27 @@
 
 use std::path::Path;
 
-/// A name that was found in a folder.
+/// A context file found in a folder.
 pub(super) struct FoundName {
     pub(super) name: &'static str,
-    /// Name within the key of the prompt part: the keys decide the order.
+    /// Suffix of the prompt part key; keys determine the order.
     pub(super) key: String,
 }
 
-/// Spellings of a name; a folder has one of them.
+/// Accepted spellings of a name; only one counts in a folder.
 const AGENTS: &[&str] = &["AGENTS.md", "agents.md", "Agents.md"];
 const CLAUDE: &[&str] = &["CLAUDE.md", "claude.md", "Claude.md"];
 
-/// Takes the place of `AGENTS.md` in the same folder, as in Codex.
+/// Replaces `AGENTS.md` in the same folder, as in Codex.
 const OVERRIDE: &str = "AGENTS.override.md";
 
-/// The person's own text for a project, which comes behind the text that others share.
+/// The private text of a user for a project; it follows the shared text.
 const LOCAL: &str = "CLAUDE.local.md";
 
 const IN_FOLDER: &str = ".claude/CLAUDE.md";
 
-/// Returns the context files of a folder in their order, and adds what is left out to `notices`. `is_usable` says whether a
-/// file can be read.
+/// Returns the context files of a folder in order, and adds ignored files to `notices`. `is_usable`
+/// says whether a file can be read.
 pub(super) fn names(
     folder: &Path,
     notices: &mut Vec<String>,
@@ -33,11 +33,11 @@ pub(super) fn names(
         let mut found = names.iter().copied().filter(|name| is_there(name));
         let first = found.next()?;
         let real = |name: &str| folder.join(name).canonicalize().ok();
-        // Where case does not matter, all of them are the same file.
+        // On a case-insensitive file system all spellings are the same file.
         for other in found.filter(|other| real(other) != real(first)) {
             let path = folder.join(other);
             notices.push(format!(
-                "{} is left out: {first} is there too",
+                "{} is left out: {first} is in the same folder",
                 path.display()
             ));
         }
@@ -49,7 +49,7 @@ pub(super) fn names(
     let is_overridden = overriding.is_some_and(|name| is_usable(&folder.join(name)));
     if let Some(agents) = agents.filter(|_| is_overridden) {
         notices.push(format!(
-            "{} is left out: {OVERRIDE} beside it takes its place",
+            "{} is left out: {OVERRIDE} in the same folder replaces it",
             folder.join(agents).display()
         ));
     }
@@ -63,7 +63,7 @@ pub(super) fn names(
     });
     let local = local.map(|name| FoundName {
         name,
-        // Behind `CLAUDE.md` in the order of keys.
+        // `~` sorts after `CLAUDE.md`.
         key: format!("~{name}"),
     });
     named.chain(local).collect()

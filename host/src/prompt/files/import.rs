@@ -1,13 +1,14 @@
-//! Imports of a context file: `@docs/rules.md` in its text names another file that belongs to it.
+//! Finds imports in a context file: `@docs/rules.md` in its text imports another file.
 //!
-//! Claude Code reads them so. Code spans, code blocks and HTML are passed over, and so are words with `@` that name no file,
-//! such as `@someone` and addresses. It must not know which of them may be read. Start from [`imports`].
+//! Claude Code uses the same syntax. Code spans, code blocks and HTML are skipped, and so are words
+//! with `@` that are not file names, such as `@someone` and e-mail addresses. It must not know
+//! which files may be read. Start from [`imports`].
 
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Parser, Tag};
 
-/// Returns the paths that a text imports, in order and each once.
+/// Returns the imported paths of a text in order, without duplicates.
 pub(super) fn imports(text: &str) -> Vec<String> {
     let code = code_ranges(text);
     let mut found: Vec<String> = Vec::new();
@@ -27,7 +28,8 @@ pub(super) fn imports(text: &str) -> Vec<String> {
     found
 }
 
-/// Takes the path from the beginning of a text: up to white space that no backslash escapes, without punctuation behind it.
+/// Reads a path at the beginning of a text, up to the first unescaped white space and without
+/// trailing punctuation.
 fn path(text: &str) -> String {
     let mut path = String::new();
     let mut letters = text.chars().peekable();

@@ -1,11 +1,13 @@
-//! Context files: what a project and its user tell agents in `AGENTS.md`, `CLAUDE.md` and their like.
+//! Context files: instructions of a project and its user for agents, in `AGENTS.md`, `CLAUDE.md`
+//! and similar files.
 //!
-//! They are read from the workspace upwards to the root of its git repository and no further: what lies above is not the
-//! project's. Files of folders below the workspace are read when the model first works there ([`below`]). The text is sent to
-//! a provider, so a link or an import counts only where it leads to a Markdown file of the same repository: one to a key file
-//! would give that away. A repository around the workspace counts only when it has the same owner: on a machine of several
-//! people, anybody may make one in a folder that all may write to. The user's own files come first, and the project's nearest
-//! file has the last word.
+//! They are read from the workspace up to the root of its git repository and no further:
+//! directories above it are not part of the project. Files in directories below the workspace are
+//! read when the model first works there ([`below`]). The text is sent to a provider, so a symlink
+//! or an import is followed only to a Markdown file in the same repository: a link to a key file
+//! would leak the key. The repository root must have the same owner as the workspace: on a shared
+//! machine, anybody may create a repository in a world-writable directory above it. Files of the
+//! user come first, and the file nearest to the workspace comes last and takes precedence.
 //!
 //! Start from [`context_files`].
 
@@ -20,27 +22,28 @@ use self::read::{ReadFile, read};
 use crate::point::payload::{PromptPart, Tier};
 use crate::tool::walk::is_ignored;
 
-/// Bytes of one file that are used: some thousand tokens, enough for a long guide.
+/// Bytes of one file that are used: several thousand tokens, enough for a long guide.
 pub(crate) const MAX_FILE_BYTES: usize = 32 << 10;
 
-/// Bytes of all files together that are used; files nearest to the workspace come first.
+/// Bytes of all files together that are used; files nearest to the workspace have priority.
 pub(crate) const MAX_TOTAL_BYTES: usize = 64 << 10;
 
 /// Longest chain of imports, as in Claude Code.
 const MAX_IMPORT_DEPTH: usize = 5;
 
-/// Most files that are imported in one reading.
+/// Maximum number of imported files per read.
 const MAX_IMPORTS: usize = 50;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ContextFiles {
-    /// One part for each file; the outermost folder comes first, so that what is nearest has the last word.
+    /// Parts of the prompt, one for each file, outermost folder first, so that the nearest file
+    /// takes precedence.
     pub parts: Vec<PromptPart>,
-    /// Files that were left out or cut, in words for the user.
+    /// Messages for the user about files that were ignored or cut.
     pub notices: Vec<String>,
 }
 
-/// Reads the context files of a workspace, behind those of the user's own that are there.
+/// Reads the context files of a workspace, preceded by the existing files of the user.
 #[must_use]
 pub(crate) fn context_files(workspace: &Path, own: &[PathBuf]) -> ContextFiles {
     let mut reader = Reader::default();
@@ -60,8 +63,9 @@ pub(crate) fn context_files(workspace: &Path, own: &[PathBuf]) -> ContextFiles {
     reader.found
 }
 
-/// Reads the context files of the folders between the workspace and a file in it, by its path from the workspace. They are
-/// named by their paths from the workspace; `is_told` says which of them the model has.
+/// Reads the context files of the folders between the workspace and a file (path relative to the
+/// workspace). Parts are named by path relative to the workspace; `is_told` says whether the model
+/// already has a file.
 #[must_use]
 pub(crate) fn below(workspace: &Path, file: &str, is_told: impl Fn(&str) -> bool) -> ContextFiles {
     let mut reader = Reader::default();
@@ -94,7 +98,8 @@ pub(crate) fn below(workspace: &Path, file: &str, is_told: impl Fn(&str) -> bool
     found.parts.retain(|part| {
         let real = workspace.join(&part.source).canonicalize().ok();
         let folder = real.as_deref().and_then(Path::parent);
-        // The system prompt has the files of the folders above, and the model just read the touched file itself.
+        // Skip files in folders above, which are in the system prompt, and the touched file, which
+        // the model just read.
         let is_above = folder.is_some_and(|folder| outer.iter().any(|outer| outer == folder));
         !is_told(&part.source) && !is_above && real != touched
     });
@@ -102,7 +107,7 @@ pub(crate) fn below(workspace: &Path, file: &str, is_told: impl Fn(&str) -> bool
     found
 }
 
-/// Returns the reason why files of a folder are not text of the project, if there is one.
+/// Returns the reason why a folder is not part of the project, if there is one.
 fn foreign(workspace: &Path, below: &Path) -> Option<&'static str> {
     let folder = workspace.join(below);
     if folder.join(".git").symlink_metadata().is_ok() {
@@ -115,7 +120,7 @@ fn foreign(workspace: &Path, below: &Path) -> Option<&'static str> {
         .then_some("git ignores its folder, so it is not the project's text")
 }
 
-/// Leaves the outermost files out once all that are nearer fill the prompt.
+/// Drops the outermost files if the nearer files use up the byte limit.
 fn limit(found: &mut ContextFiles) {
     let mut n_bytes = 0;
     let nearest_first = found.parts.iter().rev();
@@ -127,13 +132,14 @@ fn limit(found: &mut ContextFiles) {
         .count();
     for part in found.parts.drain(..found.parts.len() - n_kept) {
         found.notices.push(format!(
-            "{} is left out: the context files nearer to the workspace fill the {MAX_TOTAL_BYTES} bytes there are",
+            "{} is left out: the context files nearer to the workspace use up the limit of {MAX_TOTAL_BYTES} bytes",
             part.source
         ));
     }
 }
 
-/// The folders from the root of the repository down to the workspace; only the workspace when it is in no repository.
+/// Returns the folders from the repository root down to the workspace; only the workspace if there
+/// is no repository.
 fn folders(workspace: &Path) -> Vec<PathBuf> {
     let has_git = |folder: &&Path| folder.join(".git").exists();
     let root = workspace.ancestors().find(has_git);
@@ -145,7 +151,7 @@ fn folders(workspace: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Whether what stands in `root` is as trusted as what stands in `workspace`. Root may do everything anyway.
+/// Whether the folder `root` is as trusted as `workspace`. Root can change every file anyway.
 #[cfg(unix)]
 fn has_same_owner(root: &Path, workspace: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -164,20 +170,21 @@ fn has_same_owner(_: &Path, _: &Path) -> bool {
 #[derive(Default)]
 struct Reader {
     found: ContextFiles,
-    /// Files that were read, without links: each counts once, so that imports cannot go in circles.
+    /// Paths of files already read, with symlinks resolved. Each file is read once, which also
+    /// stops import cycles.
     seen: Vec<PathBuf>,
     n_imports: usize,
 }
 
-/// A file to read, and the folders that decide about it.
+/// A file to read, with its limits.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     path: &'a Path,
-    /// Key of its part.
+    /// Key of its prompt part.
     key: &'a str,
-    /// Folder that neither it nor its imports may lead out of.
+    /// Folder that contains the file and all of its imports.
     boundary: &'a Path,
-    /// Folder that its name is relative to.
+    /// Folder to which its displayed name is relative.
     base: &'a Path,
 }
 
@@ -189,20 +196,20 @@ impl Reader {
         }
     }
 
-    /// Reads a file of the user's own. The user may keep it elsewhere and link to it.
+    /// Reads a file of the user, which may be a symlink to any folder.
     fn own(&mut self, number: usize, path: &Path) {
         if path.symlink_metadata().is_err() {
             return;
         }
         let real = path.canonicalize();
         let Some(boundary) = real.as_deref().ok().and_then(Path::parent) else {
-            return self.leave_out(path, "it cannot be found; it may be a broken link");
+            return self.leave_out(path, "it cannot be found; it may be a broken symlink");
         };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         self.file(
             Place {
                 path,
-                // `+` comes before the numbers of folders in the order of keys.
+                // `+` sorts before the numbers of folders.
                 key: &format!("files/+own/{number:02}-{name}"),
                 boundary,
                 base: Path::new(""),
@@ -211,8 +218,8 @@ impl Reader {
         );
     }
 
-    /// Reads the files of a folder. `places`: the folder that they must not lead out of, and the one that their names are
-    /// relative to.
+    /// Reads the context files of a folder. `places`: the folder that must contain them, and the
+    /// folder to which their names are relative.
     fn folder(&mut self, key: &str, folder: &Path, places: (&Path, &Path)) {
         let (boundary, base) = places;
         let is_usable =
@@ -234,7 +241,7 @@ impl Reader {
         }
     }
 
-    /// Reads a file and what it imports.
+    /// Reads a file and its imports.
     fn file(&mut self, place: Place<'_>, depth: usize) {
         let read = match read(place.boundary, place.path) {
             Ok(read) => read,
@@ -258,7 +265,7 @@ impl Reader {
         let name = place.path.strip_prefix(place.base).unwrap_or(place.path);
         let name = name.display().to_string();
         let text = read.block(&name);
-        // One of the two names is often a link to the other, or a copy.
+        // `AGENTS.md` and `CLAUDE.md` are often links to one file, or copies.
         let body = |text: &str| text.split_once('\n').map(|(_, body)| body.to_owned());
         let parts = &mut self.found.parts;
         if read.text.trim().is_empty() || parts.iter().any(|part| body(&part.text) == body(&text)) {
@@ -272,7 +279,7 @@ impl Reader {
         });
     }
 
-    /// Reads a file that another one imports. A word that names no file is no import.
+    /// Reads an imported file. A word that is not the name of a file is ignored.
     fn import(&mut self, by: Place<'_>, (number, name): (usize, &String), depth: usize) {
         let is_markdown = Path::new(name).extension().is_some_and(|it| it == "md");
         let folder = by
@@ -310,7 +317,7 @@ impl Reader {
     }
 }
 
-/// A path without `.` and `..`, as far as its text tells.
+/// Removes `.` and `..` from a path lexically.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

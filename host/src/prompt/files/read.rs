@@ -1,4 +1,4 @@
-//! Reading of one context file, within its bounds.
+//! Reads one context file, within limits.
 
 use std::borrow::Cow;
 use std::fs;
@@ -10,24 +10,24 @@ use super::MAX_FILE_BYTES;
 /// A context file that was read.
 pub(super) struct ReadFile {
     pub(super) text: String,
-    /// Path without links.
+    /// Path with symlinks resolved.
     pub(super) real: PathBuf,
-    /// Whether there is more in the file.
+    /// Whether the file was longer than the limit.
     is_cut: bool,
-    /// Whether there were bytes that are no text.
+    /// Whether invalid UTF-8 was replaced.
     is_mended: bool,
 }
 
 impl ReadFile {
-    /// Faults of the file that the user is told about.
+    /// Returns the problems of the file, as messages for the user.
     pub(super) fn faults(&self) -> impl Iterator<Item = String> {
         let cut = format!("longer than {MAX_FILE_BYTES} bytes; the rest is left out");
-        let mended = "not all UTF-8; what is not is replaced by \u{fffd}".to_owned();
+        let mended = "not valid UTF-8; invalid bytes are replaced by \u{fffd}".to_owned();
         let faults = [self.is_cut.then_some(cut), self.is_mended.then_some(mended)];
         faults.into_iter().flatten()
     }
 
-    /// The text as the model gets it, under this name.
+    /// Returns the text for the model, under this name.
     pub(super) fn block(&self, name: &str) -> String {
         let more = if self.is_cut { "\n[cut here]" } else { "" };
         format!(
@@ -37,10 +37,10 @@ impl ReadFile {
     }
 }
 
-/// Reads a file that is a Markdown file in the folder `boundary`, wherever links lead.
+/// Reads a file if it is, after resolving symlinks, a Markdown file in the folder `boundary`.
 ///
 /// # Errors
-/// The reason why the file is left out, in words for the user.
+/// The file is not used; the reason is a message for the user.
 pub(super) fn read(boundary: &Path, path: &Path) -> Result<ReadFile, String> {
     let real = path.canonicalize().map_err(|e| e.to_string())?;
     let is_link = path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
@@ -59,7 +59,7 @@ pub(super) fn read(boundary: &Path, path: &Path) -> Result<ReadFile, String> {
             }
         });
     }
-    // A pipe or a device would block or never end.
+    // Reading a pipe or a device could block or never end.
     if !fs::metadata(&real).is_ok_and(|meta| meta.is_file()) {
         return Err("it is not a file".to_owned());
     }
@@ -72,7 +72,7 @@ pub(super) fn read(boundary: &Path, path: &Path) -> Result<ReadFile, String> {
     }
     let is_long = bytes.len() > MAX_FILE_BYTES;
     if is_long {
-        // The cut may go through a character, which is no fault of the file's.
+        // The cut may split a character, which is not an error in the file.
         let in_character = |byte: &u8| (0x80..0xc0).contains(byte);
         let mut end = MAX_FILE_BYTES;
         while end > MAX_FILE_BYTES - 4 && bytes.get(end).is_some_and(in_character) {
@@ -83,7 +83,7 @@ pub(super) fn read(boundary: &Path, path: &Path) -> Result<ReadFile, String> {
     let text = String::from_utf8_lossy(&bytes);
     let is_mended = matches!(text, Cow::Owned(_));
     let mut text = text.trim_start_matches('\u{feff}').to_owned();
-    // The replacement character is longer than a bad byte.
+    // The replacement character is longer than the byte it replaces.
     let is_cut = is_long || text.len() > MAX_FILE_BYTES;
     text.truncate(text.floor_char_boundary(MAX_FILE_BYTES));
     Ok(ReadFile {

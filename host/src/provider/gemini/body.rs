@@ -1,8 +1,8 @@
 //! Requests in the `generateContent` format.
 //!
-//! Owns what the API demands of a conversation: the results of one answer in one content, no empty
-//! parts, signatures at the parts that they came with. Pure; it must not know how answers are read,
-//! except for the parts that [`super::stream`] keeps. Start from [`write`].
+//! Owns the constraints of the API on a conversation: all results of one answer in one content, no
+//! empty parts, signatures on the parts that they arrived with. Pure; it must not know how answers
+//! are read, except for the parts that [`super::stream`] keeps. Start from [`write`].
 
 use serde_json::{Map, Value, json};
 
@@ -13,16 +13,16 @@ use crate::provider::images::base64;
 use crate::provider::schema::{self, Level};
 use crate::provider::{Images, Request};
 
-/// Signature of a call that no model of this API signed. Google names it for histories that came
-/// from elsewhere (<https://ai.google.dev/gemini-api/docs/thought-signatures>, FAQ): without any
-/// signature the request is refused.
+/// Placeholder signature for a call that no model of this API signed. Without any signature the
+/// request is refused. Google documents this value for histories of other models
+/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>, FAQ).
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 pub(super) fn write(request: &Request, images: &Images) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    // Goes into the path when the body is sent; hooks see it, and may change it, as with every
-    // other wire.
+    // Moved to the path when the body is sent. It is in the body so that hooks can see and change
+    // it, as with every other wire.
     put("model", json!(request.model));
     let system: Vec<Value> = request
         .system
@@ -58,8 +58,8 @@ pub(super) fn write(request: &Request, images: &Images) -> Value {
     Value::Object(body)
 }
 
-/// A tool. An object without properties is refused as parameters, so that a tool that takes nothing
-/// has none.
+/// Writes a tool. The API refuses parameters without properties, so a tool without arguments has no
+/// parameters.
 fn declaration(tool: &ToolSpec) -> Value {
     let mut declaration = json!({"name": tool.name, "description": tool.description});
     let parameters = schema::cut(&tool.parameters, Level::Gemini);
@@ -69,8 +69,8 @@ fn declaration(tool: &ToolSpec) -> Value {
     declaration
 }
 
-/// The conversation as (role, parts). Neighbors of one role are merged: all results of an answer
-/// must be in one content.
+/// Writes the conversation as (role, parts). Adjacent messages of one role are merged: all results
+/// of an answer must be in one content.
 fn contents(request: &Request, images: &Images) -> Vec<(&'static str, Vec<Value>)> {
     let is_strict = model::wants_signatures(&request.model);
     let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
@@ -86,7 +86,7 @@ fn contents(request: &Request, images: &Images) -> Vec<(&'static str, Vec<Value>
         }
     }
     for (_, parts) in written.iter_mut().filter(|(role, _)| *role == "user") {
-        // A stable sort: results first, everything else as it was.
+        // Stable sort: results move to the front, other parts keep their order.
         parts.sort_by_key(|part| part.get("functionResponse").is_none());
     }
     written
@@ -96,7 +96,7 @@ fn text(text: &str) -> Value {
     json!({"text": text})
 }
 
-/// An image, or the line of text in its place.
+/// Writes an image, or the placeholder text for it.
 fn image(blob: &Blob, images: &Images) -> Value {
     match images.get(blob) {
         Ok(bytes) => json!({"inlineData": {"mimeType": blob.media_type, "data": base64(bytes)}}),
@@ -117,8 +117,7 @@ fn said(message: &Message, images: &Images) -> Vec<Value> {
     parts
 }
 
-/// The parts of an answer in the order in which they came, each with the signature that came with
-/// it.
+/// Writes the parts of an answer in their original order, each with its signature.
 fn answer(message: &Message, is_strict: bool) -> Vec<Value> {
     let mut parts = Vec::new();
     let mut of_text: Option<&Value> = None;
@@ -138,7 +137,7 @@ fn answer(message: &Message, is_strict: bool) -> Vec<Value> {
             Content::Thinking {
                 extra: Some(extra), ..
             } => match extra.as_object() {
-                // A signature alone belongs to the text that follows.
+                // A signature without a part belongs to the text that follows.
                 Some(fields) if fields.len() == 1 => of_text = fields.get("thoughtSignature"),
                 Some(_) => parts.push(extra.clone()),
                 None => {}
@@ -151,7 +150,7 @@ fn answer(message: &Message, is_strict: bool) -> Vec<Value> {
                     .extra
                     .as_ref()
                     .and_then(|extra| extra.get("thoughtSignature"));
-                // The first call of an answer carries the signature; those beside it have none.
+                // Only the first of parallel calls carries a signature.
                 match signature {
                     Some(signature) => part["thoughtSignature"] = signature.clone(),
                     None if is_strict && is_first_call => {
@@ -163,14 +162,14 @@ fn answer(message: &Message, is_strict: bool) -> Vec<Value> {
                 parts.push(part);
             }
             Content::Blob(blob) => parts.push(text(&blob.to_string())),
-            // A summary of thoughts without a signature is for people only.
+            // A thought summary without a signature is only meant for display.
             Content::Thinking { extra: None, .. } | Content::ToolResult(_) => {}
         }
     }
     parts
 }
 
-/// A result, and its images behind it: older models take no images within a result.
+/// Writes a result, followed by its images: older models do not accept images within a result.
 fn response(result: &ToolResult, images: &Images) -> Vec<Value> {
     let mut behind = Vec::new();
     let mut texts = Vec::new();

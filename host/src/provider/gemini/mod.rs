@@ -1,8 +1,8 @@
 //! The Gemini API of Google: `generateContent`, streamed.
 //!
 //! Owns the wire format in both directions: `body` writes requests, `stream` reads answers, `model`
-//! knows what depends on the version of a model. It must not know the network (`http`) nor where
-//! its key came from (`select`). Start from [`Gemini`].
+//! knows the differences between model versions. It must not know the network (`http`) or the
+//! source of its key (`select`). Start from [`Gemini`].
 //!
 //! Format: <https://ai.google.dev/api/generate-content>.
 
@@ -20,10 +20,10 @@ use super::{Error, Images, Request, Wire};
 
 pub(super) use stream::Reader;
 
-/// The public API.
+/// URL of the public API.
 pub const DEFAULT_URL: &str = "https://generativelanguage.googleapis.com";
 
-/// The `generateContent` format. A base URL with and one without `/v1beta` mean the same.
+/// The `generateContent` format. Base URLs with and without `/v1beta` are equivalent.
 pub(super) struct Gemini;
 
 impl Format for Gemini {
@@ -33,7 +33,7 @@ impl Format for Gemini {
 
     fn adapt_url(&self, url: &mut Url) {
         drop_version(url, "/v1beta");
-        // Without `alt=sse` the API streams one JSON list in place of events.
+        // Without `alt=sse` the API streams one JSON list instead of events.
         url.query_pairs_mut().append_pair("alt", "sse");
     }
 
@@ -49,8 +49,7 @@ impl Format for Gemini {
         body::write(request, images)
     }
 
-    /// The model is part of the path, and this API refuses a body with fields that it does not
-    /// know.
+    /// Moves the model from the body to the path: this API refuses unknown fields.
     fn path(&self, body: &mut Value) -> String {
         let name = body.as_object_mut().and_then(|body| body.remove("model"));
         let name = name.as_ref().and_then(Value::as_str).unwrap_or_default();

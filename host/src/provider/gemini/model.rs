@@ -1,8 +1,8 @@
 //! Reads the name of a Gemini model: its path, its version, whether it thinks.
 
-/// Path of a model under the version of the API. `models/` may be left out, and names of other
-/// collections, such as `tunedModels/NAME`, are taken as they are. A name cannot leave its place:
-/// dots and empty segments are dropped.
+/// Returns the path of a model below the API version. `models/` may be omitted; names in other
+/// collections, such as `tunedModels/NAME`, are used unchanged. A name cannot escape this path:
+/// segments that are empty or consist of dots are dropped.
 pub(super) fn path(name: &str) -> String {
     let segments: Vec<String> = name.split('/').filter_map(segment).collect();
     match segments.as_slice() {
@@ -11,8 +11,7 @@ pub(super) fn path(name: &str) -> String {
     }
 }
 
-/// Encodes a segment of a path: everything that has a meaning in a URL. `None` for a segment that
-/// would change the path.
+/// Percent-encodes a path segment. `None` for a segment that would change the path.
 fn segment(text: &str) -> Option<String> {
     if matches!(text, "" | "." | "..") {
         return None;
@@ -20,7 +19,7 @@ fn segment(text: &str) -> Option<String> {
     let mut encoded = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            // A colon would end the name: the method follows it.
+            // A colon separates the name from the method.
             '%' | ':' | '?' | '#' | '\\' => encoded.push_str(&format!("%{:02X}", u32::from(c))),
             c => encoded.push(c),
         }
@@ -28,8 +27,8 @@ fn segment(text: &str) -> Option<String> {
     Some(encoded)
 }
 
-/// Version of a model by its name, such as (2, 5) of `gemini-2.5-flash`; `None` for a name without
-/// one, such as `gemini-flash-latest`.
+/// Reads the version of a model from its name, such as (2, 5) in `gemini-2.5-flash`; `None` for a
+/// name without one, such as `gemini-flash-latest`.
 fn version(name: &str) -> Option<(u32, u32)> {
     let version = name.split_once("gemini-")?.1.split('-').next()?;
     let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
@@ -42,8 +41,8 @@ fn is_gemini(name: &str) -> bool {
         .is_some_and(|name| name.starts_with("gemini-"))
 }
 
-/// Whether a model can be asked for its thoughts. Older models, and those for images and speech,
-/// refuse the question.
+/// Whether a request may ask a model for its thoughts. Older models, and models for images and
+/// speech, refuse such a request.
 pub(super) fn thinks(name: &str) -> bool {
     let is_other = ["image", "tts", "audio", "live", "embedding"]
         .iter()

@@ -1,7 +1,7 @@
-//! Answers in the `generateContent` format: the pieces of a stream, or one whole answer.
+//! Answers in the `generateContent` format: the chunks of a stream, or one complete answer.
 //!
-//! Every field is read by itself: an odd value is passed over, an unknown part is kept as it is.
-//! Owns the reading only; it must not know the network. Start from [`Reader`].
+//! Every field is read independently: an unexpected value is skipped, an unknown part is kept
+//! unchanged. Owns the reading only; it must not know the network. Start from [`Reader`].
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::provider::assemble::{Assembler, Decoder, Fault, ModelReply};
 use crate::provider::lenient::{count, error_in, field, id_in, items, text_in};
 use crate::provider::{Finish, StreamEvent};
 
-/// Parts of tools that the server itself runs: kept whole and sent back.
+/// Parts of server-side tools: kept whole and sent back.
 const KEPT: [&str; 4] = [
     "codeExecutionResult",
     "executableCode",
@@ -18,8 +18,8 @@ const KEPT: [&str; 4] = [
     "toolResponse",
 ];
 
-/// Parts of the names of reasons with which the server holds an answer back, such as
-/// `IMAGE_SAFETY` and `PROHIBITED_CONTENT`.
+/// Substrings of the finish reasons of blocked answers, such as `IMAGE_SAFETY` and
+/// `PROHIBITED_CONTENT`.
 const HOLDS_BACK: [&str; 7] = [
     "BLOCKLIST",
     "LANGUAGE",
@@ -83,7 +83,7 @@ impl Reader {
             return;
         }
         match signature {
-            // Behind the text in a stream: the signature stays a part of its own.
+            // In a stream the signature follows the text: keep it as a part of its own.
             Some(signature) if text.is_empty() => {
                 self.assembler
                     .opaque(json!({"text": "", "thoughtSignature": signature}));
@@ -110,7 +110,7 @@ impl Reader {
         }
         self.assembler.model(&piece["modelVersion"]);
         self.count(&piece["usageMetadata"]);
-        // Only one candidate is ever asked for.
+        // Requests ask for one candidate only.
         let Some(candidate) = items(piece, "candidates").next() else {
             if let Some(reason) = piece.pointer("/promptFeedback/blockReason")
                 && reason
@@ -128,8 +128,7 @@ impl Reader {
             None | Some("" | "FINISH_REASON_UNSPECIFIED") => {}
             Some("STOP") => self.finish = Some(Finish::Done),
             Some("MAX_TOKENS") => self.finish = Some(Finish::MaxTokens),
-            // The model's fault, and by chance: asked again it mostly writes a call that can be
-            // read.
+            // A sampling error of the model: a retry usually gives a readable call.
             Some("MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL") => {
                 let message = data.to_owned();
                 return Err(Fault::Server {
@@ -140,15 +139,15 @@ impl Reader {
             Some(reason) if HOLDS_BACK.iter().any(|part| reason.contains(part)) => {
                 self.finish = Some(Finish::Refused);
             }
-            // An unknown reason says nothing against the content that came with it.
+            // An unknown finish reason does not invalidate the content that was received.
             Some(_) if self.has_content => self.finish = Some(Finish::Done),
             Some(_) => self.finish = Some(Finish::Refused),
         }
         Ok(())
     }
 
-    /// Counts of a piece are those of the whole answer so far. Thoughts are counted beside the
-    /// text, and are paid as it is.
+    /// Stores token counts. The counts in a chunk are cumulative. Thought tokens are counted
+    /// separately from text and cost the same.
     fn count(&mut self, usage: &Value) {
         let at = |name: &str| usage.get(name).and_then(count).unwrap_or(0);
         let most = |old: &mut u64, new: u64| *old = new.max(*old);
@@ -168,7 +167,7 @@ impl Decoder for Reader {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
-        // A proxy that leaves out `alt=sse` gets one list of all pieces.
+        // If a proxy drops `alt=sse`, the server sends one list of all chunks.
         if data.trim_start().starts_with('[')
             && let Ok(pieces) = serde_json::from_str::<Vec<Value>>(data)
         {
@@ -186,7 +185,7 @@ impl Decoder for Reader {
         self.assembler.n_bytes()
     }
 
-    /// The format has no last event: the server closes the connection.
+    /// The format has no final event: the server closes the connection.
     fn is_done(&self) -> bool {
         false
     }
@@ -203,8 +202,8 @@ impl Decoder for Reader {
     }
 }
 
-/// The status of an error inside a stream, which has the form of a `google.rpc.Status`: its code,
-/// or what its name means (<https://cloud.google.com/apis/design/errors>).
+/// Returns the HTTP status of an error inside a stream, a `google.rpc.Status`: its code, or the
+/// code of its status name (<https://cloud.google.com/apis/design/errors>).
 fn status_of(error: &Value) -> u16 {
     let code = error.get("code").and_then(count);
     let code = code.and_then(|code| u16::try_from(code).ok());

@@ -1,8 +1,8 @@
 //! Requests in the Responses format.
 //!
-//! The conversation is a flat list of items: messages, calls, outputs of calls, and reasoning, each
-//! at the place where it came. Pure; it must not know how answers are read, except for the items
-//! that [`super::stream`] keeps whole. Start from [`write`].
+//! The conversation is a flat list of items in order: messages, calls, outputs of calls, and
+//! reasoning. Pure; it must not know how answers are read, except for the items that
+//! [`super::stream`] keeps whole. Start from [`write`].
 
 use serde_json::{Map, Value, json};
 
@@ -12,8 +12,8 @@ use crate::provider::images::base64;
 use crate::provider::schema::{self, Level};
 use crate::provider::{Images, Request};
 
-/// Beginnings of the names of models that do not reason. OpenAI refuses a request that asks one of
-/// them for encrypted reasoning ("Encrypted content is not supported with this model").
+/// Name prefixes of models without reasoning. OpenAI refuses a request for encrypted reasoning from
+/// them ("Encrypted content is not supported with this model").
 const NO_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4", "gpt-5-chat"];
 
 pub(super) fn write(request: &Request, images: &Images) -> Value {
@@ -67,12 +67,12 @@ fn text(text: &str) -> Value {
     json!({"type": "input_text", "text": text})
 }
 
-/// An image, or the line of text in its place.
+/// Writes an image, or the placeholder text for it.
 fn image(blob: &Blob, images: &Images) -> Value {
     match images.get(blob) {
         Ok(bytes) => {
             let url = format!("data:{};base64,{}", blob.media_type, base64(bytes));
-            // The documents demand `detail`, and vLLM insists on it.
+            // The documentation requires `detail`, and vLLM enforces it.
             json!({"type": "input_image", "image_url": url, "detail": "auto"})
         }
         Err(line) => text(&line),
@@ -89,7 +89,7 @@ fn user(message: &Message, images: &Images) -> Option<Value> {
     (!parts.is_empty()).then(|| json!({"role": "user", "content": parts}))
 }
 
-/// Writes the items of an answer in the order in which they came.
+/// Writes the items of an answer in their original order.
 fn assistant(message: &Message, input: &mut Vec<Value>) {
     let mut phase = None;
     for part in &message.content {
@@ -115,21 +115,21 @@ fn assistant(message: &Message, input: &mut Vec<Value>) {
             Content::Blob(blob) => {
                 input.push(json!({"role": "assistant", "content": blob.to_string()}));
             }
-            // Reasoning without an item came from elsewhere, or the server gave nothing to send
-            // back.
+            // Reasoning without an item was written by another server, or the server sent no item
+            // to return.
             Content::Thinking { extra: None, .. } | Content::ToolResult(_) => {}
         }
     }
 }
 
-/// An item as the server wrote it, without what the API refuses to take back; `None` when nothing
-/// of use is left.
+/// Returns an item of the server without the fields that the API refuses as input; `None` when the
+/// rest is useless.
 fn kept_item(item: &Value) -> Option<Value> {
     let mut item = item.as_object()?.clone();
     item.get("type")?;
     let is_reasoning = item.get("type").is_some_and(|kind| kind == "reasoning");
-    // "Unknown parameter: 'input[1].status'": the status of reasoning is for reading only. Items of
-    // tools that the server runs are demanded with theirs.
+    // The API refuses the status of reasoning ("Unknown parameter: 'input[1].status'") but requires
+    // the status of server-side tools.
     if is_reasoning {
         item.remove("status");
     }
@@ -141,9 +141,8 @@ fn kept_item(item: &Value) -> Option<Value> {
             _ => false,
         })
     };
-    // Of reasoning that is not stored and comes without its encrypted text nothing but the id is
-    // left, and the server would look for an item with that id. Servers that do not encrypt send
-    // the text itself as `content`.
+    // Reasoning that is neither stored nor encrypted is only an id, and the server would fail to
+    // look it up. Servers without encryption send the text itself as `content`.
     if is_reasoning && !has("encrypted_content") {
         if !has("content") {
             return None;
@@ -153,7 +152,7 @@ fn kept_item(item: &Value) -> Option<Value> {
     Some(Value::Object(item))
 }
 
-/// The output of a call. The format has no flag for failure, so the text must say it.
+/// Writes the output of a call. The format has no error flag, so the text says that a call failed.
 fn output(result: &ToolResult, images: &Images) -> Value {
     let is_shown = |blob: &Blob| images.get(blob).is_ok();
     let parts = result.content.iter().map(|part| match part {
@@ -176,7 +175,7 @@ fn output(result: &ToolResult, images: &Images) -> Value {
             None => parts.insert(0, text(&said)),
         }
     }
-    // A list only where there is an image: not every server that speaks this format takes one.
+    // Use a list only if there is an image: not every server with this format accepts lists.
     let output = if result.content.blobs().any(is_shown) {
         parts.retain(|part| part["text"].as_str().is_none_or(|text| !text.is_empty()));
         Value::Array(parts)

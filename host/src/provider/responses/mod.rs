@@ -1,9 +1,9 @@
-//! The Responses API of OpenAI, which its current reasoning models are built for, as a stateless
-//! API: nothing is stored at the server (`store: false`), and reasoning comes and goes as encrypted
+//! The Responses API of OpenAI, which its current reasoning models are built for. It is used
+//! statelessly: the server stores nothing (`store: false`), and reasoning is exchanged as encrypted
 //! items.
 //!
 //! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must
-//! not know the network (`http`) nor where its key came from (`select`). Start from [`Responses`].
+//! not know the network (`http`) or the source of its key (`select`). Start from [`Responses`].
 //!
 //! Format: <https://developers.openai.com/api/reference/resources/responses>.
 
@@ -19,7 +19,7 @@ use super::{Error, Images, Request, Wire, openai};
 
 pub(super) use stream::Reader;
 
-/// The Responses format. A base URL ends in `/v1` for most servers.
+/// The Responses format. The base URL of most servers ends in `/v1`.
 pub(super) struct Responses;
 
 impl Format for Responses {

@@ -1,7 +1,7 @@
-//! Answers in the Responses format: the events of a stream, or one whole response.
+//! Answers in the Responses format: the events of a stream, or one complete response.
 //!
-//! Every field is read by itself: an odd value is passed over, an unknown event is ignored. Owns
-//! the reading only; it must not know the network. Start from [`Reader`].
+//! Every field is read independently: an unexpected value is skipped, an unknown event is ignored.
+//! Owns the reading only; it must not know the network. Start from [`Reader`].
 
 use std::collections::HashMap;
 
@@ -13,8 +13,8 @@ use crate::provider::lenient::{count, count_in, error_in, field, id_in, items, t
 use crate::provider::openai::status_of;
 use crate::provider::{Finish, StreamEvent};
 
-/// Items other than reasoning that are kept whole and sent back. Each of them is complete: an item
-/// that waits for an output, such as `computer_call`, would make the next request invalid.
+/// Items other than reasoning that are kept whole and sent back. All of them are complete: an item
+/// that requires an output, such as `computer_call`, would make the next request invalid.
 const KEPT: [&str; 6] = [
     "code_interpreter_call",
     "compaction",
@@ -28,7 +28,7 @@ const KEPT: [&str; 6] = [
 #[derive(Default)]
 pub(in crate::provider) struct Reader {
     assembler: Assembler,
-    /// Items by their index in the output, or by their id at servers that give no index.
+    /// Items by their index in the output, or by their id if the server sends no index.
     items: HashMap<String, Item>,
     n_done: usize,
     usage: Usage,
@@ -36,19 +36,19 @@ pub(in crate::provider) struct Reader {
     has_refusal: bool,
 }
 
-/// An item of the output, as far as it was read.
+/// An output item, as far as it was received.
 #[derive(Default)]
 struct Item {
     call: Option<CallSlot>,
-    /// Some of its text or its arguments came in deltas.
+    /// Whether some of its text or arguments came in deltas.
     has_deltas: bool,
     has_phase: bool,
     is_done: bool,
-    /// Index of the part of a reasoning summary that was read last.
+    /// Index of the last part of the reasoning summary.
     n_part: u64,
 }
 
-/// The key of the item that an event is about.
+/// Returns the key of the item that an event refers to.
 fn key_of(event: &Value) -> String {
     let index = count_in(event, "output_index").map(|index| format!("#{index}"));
     let in_item = || id_in(field(event, "item")?, "id");
@@ -69,8 +69,8 @@ impl Reader {
                 state.call = Some(slot);
             }
             Some("message") if !state.has_deltas && !state.has_phase => {
-                // A model that comments on what it does before its final answer marks both, and
-                // wants the marks back.
+                // Models mark comments before the final answer and the answer itself with a phase.
+                // The API expects both marks back.
                 if let Some(phase) = text_in(item, "phase") {
                     self.assembler.opaque(json!({ "phase": phase }));
                     state.has_phase = true;
@@ -80,7 +80,7 @@ impl Reader {
         }
     }
 
-    /// Takes from a complete item whatever did not come in deltas.
+    /// Completes an item: reads from the finished item whatever did not arrive in deltas.
     fn end(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         self.begin(key, item, emit);
         let state = self.items.entry(key.to_owned()).or_default();
@@ -124,7 +124,7 @@ impl Reader {
         }
     }
 
-    /// Whole arguments: a JSON text, or at some servers the object itself.
+    /// Reads complete arguments: a JSON string, or, from some servers, the object itself.
     fn arguments(&mut self, slot: CallSlot, arguments: &Value) {
         match arguments {
             Value::Null => {}
@@ -161,7 +161,7 @@ impl Reader {
         }
     }
 
-    /// Takes a whole response, or the last event of a stream, which has everything once more.
+    /// Reads a complete response, or the final event of a stream, which repeats the whole response.
     fn response(
         &mut self,
         response: &Value,
@@ -173,8 +173,8 @@ impl Reader {
         if matches!(status, "failed" | "cancelled") {
             return Err(failed(response.get("error").unwrap_or(response), data));
         }
-        // Items that came as events are done. They are counted as well, because not every server
-        // numbers its events as it orders the output.
+        // Skip items that already came as events. They are also counted, because some servers
+        // number events in another order than the output.
         let n_items = items(response, "output").count();
         let is_missing = self.n_done < n_items;
         for (at, item) in items(response, "output").enumerate().filter(|_| is_missing) {
@@ -226,7 +226,7 @@ impl Decoder for Reader {
         match event["type"].as_str().unwrap_or_default() {
             "response.output_item.added" => {
                 let key = key_of(&event);
-                // There are servers that give every item the index 0.
+                // Some servers give every item the index 0.
                 self.items.retain(|old, item| *old != key || !item.is_done);
                 self.begin(&key, &event["item"], emit);
             }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Level;
 
-/// A schema for values that fit any of `variants`; `None` when there are none.
+/// Builds a schema for values that match any of `variants`; `None` when there are none.
 pub(super) fn any_of(
     variants: Vec<Map<String, Value>>,
     description: Option<&str>,
@@ -18,7 +18,7 @@ pub(super) fn any_of(
             }
         }
     }
-    // A variant without a type takes everything, and the others with it.
+    // A variant without a type accepts every value, so the other variants add nothing.
     let untyped = |one: &&Map<String, Value>| !one.contains_key("type");
     if let Some(any) = all.iter().find(untyped) {
         return Some(any.clone());
@@ -37,7 +37,7 @@ pub(super) fn any_of(
     Some(schema)
 }
 
-/// The alternatives of a cut schema.
+/// Splits a cut schema into its alternatives.
 fn taken_apart(mut schema: Map<String, Value>) -> Vec<Map<String, Value>> {
     match schema.remove("anyOf") {
         Some(Value::Array(variants)) => {
@@ -51,8 +51,8 @@ fn taken_apart(mut schema: Map<String, Value>) -> Vec<Map<String, Value>> {
     }
 }
 
-/// Names that stand in several schemas, as derived for an enum whose variants have docs, are one
-/// enum. Their descriptions become lines of one description.
+/// Merges schemas that are string enums into one enum and their descriptions into the lines of one
+/// description. Such schemas are derived for an enum whose variants have docs.
 fn one_enum(
     variants: &[Map<String, Value>],
     description: Option<&str>,
@@ -88,9 +88,8 @@ fn one_enum(
     Some(schema)
 }
 
-/// Merges object schemas into one for values that fit any of `variants`. It has the properties of
-/// all of them, and requires those that each of them requires. `None` when one of them is not for
-/// objects.
+/// Merges object schemas into one for values that match any of `variants`. It has the properties of
+/// all of them and requires those that all of them require. `None` if one is not an object schema.
 pub(super) fn merge(variants: Vec<Map<String, Value>>, level: Level) -> Option<Map<String, Value>> {
     let mut merged: Option<(Map<String, Value>, Vec<Value>)> = None;
     for variant in variants {
@@ -129,7 +128,8 @@ pub(super) fn merge(variants: Vec<Map<String, Value>>, level: Level) -> Option<M
     Some(schema)
 }
 
-/// Adds a description. Beside alternatives Gemini takes no other keyword, so each of them gets it.
+/// Adds a description. Gemini accepts no other keyword beside alternatives, so each alternative
+/// gets the description.
 pub(super) fn describe(schema: &mut Map<String, Value>, description: Option<&str>, level: Level) {
     let Some(description) = description.filter(|text| !text.is_empty()) else {
         return;
@@ -151,7 +151,7 @@ pub(super) fn describe(schema: &mut Map<String, Value>, description: Option<&str
     }
 }
 
-/// The same schema, which also takes `null`.
+/// Extends a schema to accept `null`.
 pub(super) fn with_null(mut schema: Map<String, Value>, level: Level) -> Map<String, Value> {
     if level == Level::Gemini {
         match schema

@@ -3,19 +3,19 @@
 
 use serde_json::{Map, Value};
 
-/// Most references that are followed from one schema to the next.
+/// Longest chain of references that is followed.
 const MAX_CHAIN: usize = 16;
 
 /// A schema as one set of keywords.
 pub(super) struct Flat {
     pub(super) keywords: Map<String, Value>,
-    /// References that were followed to get there.
+    /// References that were followed to this schema.
     pub(super) followed: Vec<String>,
 }
 
-/// Resolves the reference of a schema and joins its `allOf`. Of a reference in a circle through
-/// `open`, the references of the schemas around this one, only the type is taken. `None` for one
-/// that leads nowhere or out of the document.
+/// Resolves the reference of a schema and joins its `allOf`. `open` has the references of the
+/// enclosing schemas; of a recursive reference only the type is kept. `None` for a dangling or
+/// external reference.
 pub(super) fn flat(root: &Value, schema: &Map<String, Value>, open: &[String]) -> Option<Flat> {
     let mut flat = Flat {
         keywords: Map::new(),
@@ -35,7 +35,7 @@ fn join(
     if depth > MAX_CHAIN {
         return None;
     }
-    // In older drafts nothing beside a reference counts. A description helps in any of them.
+    // Older drafts ignore keywords beside a reference, but a description is useful in every draft.
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         let is_circle = open
             .iter()
@@ -67,8 +67,7 @@ fn join(
         .into_iter()
         .flatten()
     {
-        // A part that cannot be resolved adds nothing, or not everything: that makes the schema
-        // only wider.
+        // Skipping an unresolvable part only makes the schema wider.
         if let Some(part) = part.as_object() {
             let _ = join(root, part, open, flat, depth + 1);
         }
@@ -76,8 +75,7 @@ fn join(
     Some(())
 }
 
-/// Adds a keyword to the others of the same schema. Of two values that cannot be joined the first
-/// stays.
+/// Adds a keyword to the others of a schema. If two values cannot be joined, the first stays.
 pub(super) fn add(keywords: &mut Map<String, Value>, name: &str, value: &Value) {
     let Some(known) = keywords.get_mut(name) else {
         keywords.insert(name.to_owned(), value.clone());

@@ -1,4 +1,4 @@
-//! Cuts one schema, and those within it.
+//! Cuts one schema and its subschemas.
 
 use serde_json::{Map, Value, json};
 
@@ -6,24 +6,25 @@ use super::Level;
 use super::choice;
 use super::flat::{add, flat};
 
-/// Most schemas that are written for one tool. References that fan out could make any number of
-/// them.
+/// Maximum number of schemas written for one tool. Without a limit, references that fan out grow
+/// exponentially.
 const MAX_SCHEMAS: usize = 2000;
 
-/// Deepest nesting of what is written.
+/// Maximum nesting of the written schema.
 const MAX_DEPTH: usize = 24;
 
-/// Most values of an enum that are told in words where the wire takes no such enum.
+/// Maximum number of enum values that are listed in the description when the wire does not support
+/// the enum.
 const MAX_TOLD: usize = 20;
 
 /// A cut schema.
 pub(super) struct Node {
-    /// `None` where nothing but `null` is taken.
+    /// `None` if only `null` is accepted.
     pub(super) schema: Option<Map<String, Value>>,
     pub(super) takes_null: bool,
 }
 
-/// Cuts the schema of all arguments, which are always an object.
+/// Cuts the root schema of the arguments, which is always an object.
 pub(super) fn root(schema: &Value, level: Level) -> Value {
     let mut cutter = Cutter {
         root: schema,
@@ -57,7 +58,7 @@ pub(super) struct Cutter<'a> {
     root: &'a Value,
     pub(super) level: Level,
     n_left: usize,
-    /// References that lead to the schema at hand.
+    /// References on the path to the current schema.
     open: Vec<String>,
 }
 
@@ -81,11 +82,12 @@ impl Cutter<'_> {
         node
     }
 
-    /// A schema that takes anything.
+    /// Returns a schema that accepts any value.
     pub(super) fn any(&self, description: Option<&str>) -> Node {
         let mut schema = Map::new();
         if self.level == Level::Gemini {
-            // Every schema needs a type, and a list needs one for its items: lists are told two deep.
+            // Every schema needs a type, and a list type needs an item type: lists are nested at
+            // most two deep.
             let mut types =
                 ["string", "number", "boolean", "object"].map(|name| json!({"type": name}));
             types[0]["nullable"] = json!(true);
@@ -140,7 +142,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Cuts alternatives, each together with the keywords beside them.
+    /// Cuts alternatives, each merged with the keywords beside them.
     fn choice(
         &mut self,
         keywords: &Map<String, Value>,
@@ -160,12 +162,12 @@ impl Cutter<'_> {
             let variant = match variant {
                 Value::Bool(true) => &anything,
                 Value::Object(_) => variant,
-                // No value fits it.
+                // No value matches it.
                 _ => continue,
             };
             nodes.push(self.node(&json!({"allOf": [variant, base]}), depth + 1));
             if self.n_left == 0 {
-                // What follows is not looked at, so it might be anything.
+                // The remaining alternatives are not read, so allow any value.
                 nodes.push(self.any(None));
                 break;
             }
@@ -180,7 +182,7 @@ impl Cutter<'_> {
             };
         }
         let joined = match is_object {
-            // Alternatives beside properties are refused, and so are alternatives at the root.
+            // APIs refuse alternatives beside properties and at the root.
             true => choice::merge(schemas, self.level),
             false => choice::any_of(schemas, description, self.level),
         };
@@ -204,7 +206,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Cuts a schema of one type; `None` when no value of it is allowed.
+    /// Cuts a schema of one type; `None` when it accepts no value.
     fn typed(
         &mut self,
         name: &str,
@@ -247,7 +249,8 @@ impl Cutter<'_> {
         Some(schema)
     }
 
-    /// Allowed values: an enum where the wire takes it, else words.
+    /// Writes the allowed values as an enum, or in the description if the wire does not support
+    /// that enum.
     fn values(&self, values: &[&Value], name: &str, schema: &mut Map<String, Value>) {
         let is_taken = match (self.level, name) {
             (_, "string") => values.iter().all(|value| value.as_str() != Some("")),
@@ -269,7 +272,7 @@ impl Cutter<'_> {
         schema: &mut Map<String, Value>,
         depth: usize,
     ) {
-        // Beside a prefix, `items` is for what follows it.
+        // Beside `prefixItems`, `items` describes only the remaining items.
         let items = keywords
             .get("items")
             .filter(|items| items.is_object() && !keywords.contains_key("prefixItems"));
@@ -330,8 +333,8 @@ impl Cutter<'_> {
         }
     }
 
-    /// A schema at its place. For a property that may be left out, `null` need not be named: it
-    /// means the same.
+    /// Writes a subschema. For an optional property `null` is dropped, because it means the same as
+    /// absence.
     fn written(&self, node: Node, is_optional: bool) -> Value {
         let is_gemini = self.level == Level::Gemini;
         let schema = match node.schema {
@@ -346,14 +349,14 @@ impl Cutter<'_> {
     }
 }
 
-/// The declared types of a schema, or those of its values.
+/// Returns the declared types of a schema, or the types of its values.
 fn types(keywords: &Map<String, Value>) -> Vec<&str> {
     let mut types: Vec<&str> = match keywords.get("type") {
         Some(Value::String(name)) => vec![name],
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    // A type of no draft says nothing.
+    // Ignore a type that no draft defines.
     if types.iter().any(|name| !TYPES.contains(name)) {
         types.clear();
     }
@@ -366,7 +369,7 @@ fn types(keywords: &Map<String, Value>) -> Vec<&str> {
     types
 }
 
-/// Integers before numbers, so that a value has the narrower type.
+/// `integer` precedes `number`, so that a value gets the narrower type.
 const TYPES: [&str; 7] = [
     "string", "integer", "number", "boolean", "array", "object", "null",
 ];
@@ -393,7 +396,7 @@ fn implied_type(keywords: &Map<String, Value>) -> Option<&'static str> {
     }
 }
 
-/// The values of `enum` or `const`.
+/// Returns the values of `enum` or `const`.
 fn values(keywords: &Map<String, Value>) -> Option<Vec<&Value>> {
     if let Some(value) = keywords.get("const") {
         return Some(vec![value]);
@@ -406,7 +409,7 @@ fn takes_null(keywords: &Map<String, Value>) -> bool {
     values(keywords).is_none_or(|values| values.iter().any(|value| value.is_null()))
 }
 
-/// The alternatives of a schema.
+/// Returns the alternatives of a schema.
 fn variants(keywords: &Map<String, Value>) -> Option<&[Value]> {
     let lists = ["anyOf", "oneOf"].map(|name| keywords.get(name).and_then(Value::as_array));
     let list = lists.into_iter().flatten().find(|list| !list.is_empty())?;
@@ -421,8 +424,8 @@ fn sizes(keywords: &Map<String, Value>, names: &[&str], schema: &mut Map<String,
     }
 }
 
-/// The range of a number. A border that is excluded is written as one that is not, of an integer
-/// the next one.
+/// Writes the range of a number. An exclusive bound is written as an inclusive one; for an integer
+/// it becomes the adjacent value.
 fn bounds(keywords: &Map<String, Value>, schema: &mut Map<String, Value>) {
     let is_integer = schema["type"] == "integer";
     for (name, excluded, step) in [

@@ -1,4 +1,5 @@
-//! Output of a process, bounded: the head and the tail of what is too long, and its lines as they come.
+//! Captures the output of a process within a limit: the head and the tail of long output, and its
+//! lines as they arrive.
 
 use std::collections::VecDeque;
 
@@ -7,14 +8,14 @@ use super::screen::Screen;
 /// Longest line that is passed on in one piece.
 pub(crate) const MAX_LINE_BYTES: usize = 1024 * 1024;
 
-/// Output with a cap: of what is longer, the first and the last half of the cap are kept.
+/// Output with a size limit: of longer output the first and the last half of the limit are kept.
 #[derive(Clone, Debug)]
 pub struct Captured {
     cap: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     left_out: u64,
-    /// Reduces the output to what a terminal would show, where that is wanted.
+    /// Terminal emulation that reduces the output, if enabled.
     screen: Option<Screen>,
 }
 
@@ -29,7 +30,8 @@ impl Captured {
         }
     }
 
-    /// Captures the output as a terminal would show it in the end. The cap counts what is shown.
+    /// Captures the output as a terminal would finally show it. The limit applies to the shown
+    /// text.
     pub(super) fn of_screen(cap: usize) -> Self {
         Self {
             screen: Some(Screen::default()),
@@ -47,7 +49,7 @@ impl Captured {
         }
     }
 
-    /// Takes over what is still on the screen. Nothing may be pushed afterwards.
+    /// Flushes the screen. Nothing may be pushed afterwards.
     pub(super) fn finish(&mut self) {
         if let Some(mut screen) = self.screen.take() {
             screen.finish(&mut |bytes| self.keep(bytes));
@@ -55,7 +57,7 @@ impl Captured {
         }
     }
 
-    /// Returns the number of bytes that a terminal would not show in the end: control sequences and
+    /// Returns the number of bytes that a terminal would not finally show: control sequences and
     /// overwritten text.
     #[must_use]
     pub fn cleaned_bytes(&self) -> u64 {
@@ -78,20 +80,20 @@ impl Captured {
         self.left_out == 0
     }
 
-    /// The output as it came; `None` when something was left out.
+    /// Returns the output unchanged; `None` if bytes were dropped.
     #[cfg(feature = "cli")]
     pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
         let (front, back) = self.tail.as_slices();
         self.is_whole().then(|| [&self.head, front, back].concat())
     }
 
-    /// The output as text, with a line that says how much was left out where it was. Bytes that are not UTF-8 become
-    /// U+FFFD.
+    /// Returns the output as text, with a line at the gap that says how many bytes were dropped.
+    /// Bytes that are not UTF-8 become U+FFFD.
     #[must_use]
     pub fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if self.left_out == 0 {
-            // Joined before decoding: a character may lie across the border.
+            // Join before decoding: a character may span head and tail.
             return String::from_utf8_lossy(&[self.head.as_slice(), &tail].concat()).into_owned();
         }
         format!(
@@ -103,7 +105,7 @@ impl Captured {
     }
 }
 
-/// Splits what comes in chunks into lines.
+/// Splits chunks into lines.
 #[derive(Default)]
 pub(super) struct Lines {
     partial: Vec<u8>,

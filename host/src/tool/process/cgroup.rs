@@ -1,10 +1,10 @@
-//! A control group (cgroup v2) for each command, where the machine has a place for one that this
-//! user may write: it bounds and weighs the command as a whole, and ends it at once however fast
-//! its processes start others.
+//! Puts each command in its own control group (cgroup v2), if this user can create one. The group
+//! limits and weighs the command as a whole, and kills it at once even while its processes keep
+//! forking.
 //!
-//! A user has such a place in a session of systemd (`app.slice` of their own), root everywhere.
-//! Nothing is switched on above: the controllers that the place hands on are used. It must not know
-//! what runs in the group. Start from [`Cgroup::make`].
+//! A user can create groups in a systemd session (in their own `app.slice`), root everywhere. No
+//! controllers are enabled in parent groups: only those that the parent already delegates are used.
+//! It must not know what runs in the group. Start from [`Cgroup::make`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,36 +13,36 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::confine::Limits;
 
-/// Begins the name of every group; the number of the process that made it follows.
+/// Prefix of group names; the id of the process that created the group follows.
 const PREFIX: &str = "rind-";
 
-/// Share of the processors beside others that want them, which have 100 each.
+/// CPU weight of a command; other groups have 100.
 const CPU_WEIGHT: u64 = 33;
 
-/// Room for processes of the helper that are in the group too.
+/// Extra processes for the helper, which is in the group too.
 const OWN_PROCESSES: u64 = 4;
 
-/// Files by which a group is controlled, with the name that people know the controller by.
+/// Control files of a group, with the common name of their controller.
 const CONTROLLERS: &[(&str, &str)] = &[
     ("cpu.weight", "cpu"),
     ("pids.max", "processes"),
     ("memory.max", "memory"),
 ];
 
-/// A group. It is removed when this is dropped, if nothing is in it.
+/// A group. It is removed on drop if it is empty.
 #[derive(Debug)]
 pub(crate) struct Cgroup(PathBuf);
 
-/// Place in which groups can be made.
+/// Parent group in which groups can be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupPlace {
     folder: PathBuf,
-    /// Controllers that bound a group: `cpu`, `processes`, `memory`.
+    /// Controllers available in a group: `cpu`, `processes`, `memory`.
     pub controllers: Vec<&'static str>,
 }
 
 impl CgroupPlace {
-    /// Returns the place on this machine, or the reason why there is none, in words.
+    /// Returns the parent group on this machine, or the reason why there is none.
     pub fn here() -> Result<&'static Self, &'static str> {
         static HERE: OnceLock<Result<CgroupPlace, String>> = OnceLock::new();
         let here = HERE.get_or_init(|| {
@@ -63,16 +63,16 @@ impl CgroupPlace {
         here.as_ref().map_err(String::as_str)
     }
 
-    /// Whether a group bounds the number of its processes.
+    /// Whether a group can limit the number of its processes.
     #[must_use]
     pub fn counts_processes(&self) -> bool {
         self.controllers.contains(&"processes")
     }
 
-    /// Tries to make a group in this folder.
+    /// Tries to create a group in this folder.
     fn at(folder: &Path) -> Option<Self> {
         remove_left_over(folder);
-        // Who moves a process needs this file of the folder above both groups.
+        // Moving a process requires write access to `cgroup.procs` of the common ancestor.
         let access = rustix::fs::Access::WRITE_OK;
         rustix::fs::access(folder.join("cgroup.procs"), access).ok()?;
         let tried = Cgroup(folder.join(name()));
@@ -90,12 +90,12 @@ impl CgroupPlace {
 }
 
 impl Cgroup {
-    /// Makes a group with these bounds, `memory_bytes` including files in memory; `None` where
-    /// there is no place for one.
+    /// Creates a group with these limits, `memory_bytes` including files in memory; `None` if no
+    /// group can be created.
     pub(crate) fn make(limits: Option<(&Limits, u64)>) -> Option<Self> {
         let group = Self(CgroupPlace::here().ok()?.folder.join(name()));
         fs::create_dir(&group.0).ok()?;
-        // A controller that is not there is said by `rind doctor`.
+        // `rind doctor` reports missing controllers.
         let set = |file: &str, value: u64| {
             let _ = fs::write(group.0.join(file), value.to_string());
         };
@@ -111,12 +111,13 @@ impl Cgroup {
         &self.0
     }
 
-    /// Ends every process in the group and in groups below it, also those that are being started.
+    /// Kills every process in the group and its subgroups, including processes that are being
+    /// forked.
     pub(super) fn kill(&self) {
         let _ = fs::write(self.0.join("cgroup.kill"), "1");
     }
 
-    /// Whether the kernel ended a process because the group had no memory left.
+    /// Whether the kernel killed a process because the group was out of memory.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         let events = fs::read_to_string(self.0.join("memory.events")).unwrap_or_default();
         let kills = events
@@ -128,13 +129,13 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // The next process of Rind removes it if it is still in use.
+        // If it is still in use, the next process of Rind removes it.
         let _ = fs::remove_dir(&self.0);
     }
 }
 
-/// Whether this process is in a group. `is_root`: the group is the root of what the process can see
-/// of groups.
+/// Whether this process is in a group. `is_root`: the group is the root of the cgroup hierarchy
+/// that this process can see.
 #[cfg(target_os = "linux")]
 pub(super) fn is_in(group: &Path, is_root: bool) -> bool {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -149,7 +150,7 @@ fn name() -> String {
     format!("{PREFIX}{}-{n}", std::process::id())
 }
 
-/// Removes groups of processes that were killed. One that is in use cannot be removed.
+/// Removes groups left behind by killed processes of Rind. A group in use cannot be removed.
 fn remove_left_over(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -165,9 +166,9 @@ fn remove_left_over(folder: &Path) {
     }
 }
 
-/// Returns folders that a group could be made in, the best first, from `/proc/self/cgroup` and
-/// `/proc/self/mountinfo`: beside the group of this process, which may hand controllers on only
-/// when no process is in it, then below it.
+/// Returns candidate parent folders, best first, from `/proc/self/cgroup` and
+/// `/proc/self/mountinfo`. Siblings of the group of this process come before its children, because
+/// a group can delegate controllers only while it contains no process.
 fn candidates(own: &str, mounts: &str) -> Option<Vec<PathBuf>> {
     let own = Path::new(own.lines().find_map(|line| line.strip_prefix("0::"))?);
     let (mounted, below) = mounts.lines().find_map(|line| {
@@ -178,12 +179,12 @@ fn candidates(own: &str, mounts: &str) -> Option<Vec<PathBuf>> {
         let below = own.strip_prefix(root).ok()?;
         (is_unified && !at.contains('\\')).then_some((Path::new(at), below))
     })?;
-    // Above the root of a cgroup namespace.
+    // The group is outside the cgroup namespace.
     if below.components().any(|part| part.as_os_str() == "..") {
         return None;
     }
     let beside = below.parent().map(|parent| mounted.join(parent));
-    // `join` of nothing would add a slash to the name.
+    // Joining an empty path would append a slash.
     let own = if below.as_os_str().is_empty() {
         mounted.to_owned()
     } else {

@@ -1,4 +1,5 @@
-//! Environment of started processes: a short list, so that no key leaks by being forgotten.
+//! Environment of started processes: an allowlist, so that no key leaks because a denylist forgot
+//! it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -6,13 +7,11 @@ use std::path::{Path, PathBuf};
 /// Variables that every process gets. None of them carries a secret.
 const BASE: &[&str] = &["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
 
-/// Variables that keep programs from waiting for a person: commands and scripts have no terminal
-/// and an empty standard input, so that an editor, a pager or a question could only end at the
-/// deadline.
+/// Variables that keep programs from waiting for a user. Commands and scripts have no terminal and
+/// empty standard input, so an editor, a pager or a prompt would hang until the deadline.
 ///
-/// `true` as an editor leaves the text as it is: git then keeps the message that it proposes
-/// (`commit --amend`, `rebase
-/// --continue`) and refuses an empty one (`commit`) in its own words.
+/// Git keeps its proposed message with `true` as the editor (`commit --amend`, `rebase
+/// --continue`), and `git commit` fails with its error message for an empty message.
 const UNATTENDED: &[(&str, &str)] = &[
     ("EDITOR", "true"),
     ("GIT_EDITOR", "true"),
@@ -49,7 +48,7 @@ pub fn base_environment() -> Vec<(OsString, OsString)> {
     environment_with(&[], &[])
 }
 
-/// [`base_environment`] with the variables of these names, and those whose names begin with one of these prefixes.
+/// Returns [`base_environment`] with the variables that have one of these names or prefixes.
 #[must_use]
 pub fn environment_with(names: &[&str], prefixes: &[&str]) -> Vec<(OsString, OsString)> {
     std::env::vars_os()
@@ -70,14 +69,14 @@ pub(super) fn paths_in(list: &OsStr) -> impl Iterator<Item = PathBuf> {
     std::env::split_paths(list)
 }
 
-/// Returns the variables that keep programs from waiting for a person.
+/// Returns the variables that keep programs from waiting for a user.
 pub(super) fn unattended() -> impl Iterator<Item = (OsString, OsString)> {
     UNATTENDED
         .iter()
         .map(|(name, value)| (name.into(), value.into()))
 }
 
-/// Sets a variable, whether it is there or not.
+/// Sets or replaces a variable.
 pub(super) fn set(
     env: &mut Vec<(OsString, OsString)>,
     name: impl Into<OsString>,
@@ -88,8 +87,8 @@ pub(super) fn set(
     env.push((name, value.into()));
 }
 
-/// Whether a program of this name would be found with this environment's `PATH`. One with `/` in it is looked for where it
-/// says, from the folder that it is to run in, which is not known here: it counts as found.
+/// Whether `PATH` of this environment has a program of this name. A name with `/` counts as found:
+/// it is relative to the working directory of the program, which is not known here.
 pub(super) fn is_found(program: &OsStr, env: &[(OsString, OsString)]) -> bool {
     if program.as_encoded_bytes().contains(&b'/') {
         return true;

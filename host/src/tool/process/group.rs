@@ -1,4 +1,4 @@
-//! A started process with everything it starts in turn: who of them is alive, and stopping them all.
+//! A started process and its descendants: tells which of them are alive, and stops them all.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,13 +21,15 @@ use super::tree::{ProcEntry, descendants, processes};
 /// Time that processes have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Time that the first process has to end the others, before they are looked for one by one.
+/// Time that the first process has to kill the others, before the host searches for them one by
+/// one.
 const KILL_TIME: Duration = Duration::from_secs(10);
 
-/// Interval of checking whether they are gone.
+/// Polling interval while processes end.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Maximum number of SIGKILL rounds: processes that start others faster than they are found are caught by then.
+/// Maximum number of SIGKILL rounds, enough to catch processes that fork faster than they are
+/// found.
 const KILL_ROUNDS: u32 = 50;
 
 /// Variable that marks a process tree. Processes inherit it even when they leave the process group (`timeout`, `setsid`
@@ -46,10 +48,10 @@ pub(super) struct Running {
     temporary: Option<TempDir>,
 }
 
-/// Socket of the host to a first process that keeps the others together.
+/// Socket between the host and a first process that reaps all descendants (a keeper).
 struct Keeper {
     told: UnixStream,
-    /// Keeps the socket open: closed, it ends the tree without asking it to.
+    /// Keeps the socket open: closing it makes the keeper kill the tree without SIGTERM.
     lifeline: StdUnixStream,
 }
 
@@ -58,11 +60,11 @@ struct Keeper {
 pub(super) struct Kept {
     /// Removed when the tree is gone.
     pub(super) temporary: Option<TempDir>,
-    /// Number of generations, from the first process on, that keep the others together, as its standard input says; 0: none
-    /// does.
+    /// Number of keeper generations, starting with the first process; 0: none. A keeper has the
+    /// socket to the host as its standard input.
     pub(super) n_keepers: usize,
-    /// Control group of the tree, which the first process moves what it starts into. Removed when
-    /// the tree is gone.
+    /// Control group of the tree; the first process moves its children into it. Removed when the
+    /// tree is gone.
     pub(super) cgroup: Option<Cgroup>,
 }
 
@@ -99,7 +101,7 @@ impl Running {
         })
     }
 
-    /// Waits for the program, which may leave others behind; may be called again.
+    /// Waits for the program, which may leave background processes; may be called again.
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
         let Some(keeper) = &self.keeper else {
             return self.child.wait().await;
@@ -111,8 +113,8 @@ impl Running {
         }
     }
 
-    /// Stops whatever of the tree is alive and says whether anything was. Keepers end by themselves
-    /// when `ended_alone`, and get the time for it.
+    /// Stops all living processes of the tree and returns whether there were any. If `ended_alone`,
+    /// keepers exit by themselves and get time for that.
     pub(super) async fn stop(&mut self, ended_alone: bool) -> bool {
         if self.keeper.is_some()
             && let Some(was_alive) = self.stop_kept(ended_alone).await
@@ -127,7 +129,7 @@ impl Running {
         let was_alive = loop {
             tokio::select! {
                 was_alive = &mut ending => break was_alive.unwrap_or(true),
-                // Where there is no `/proc` it would count as alive otherwise.
+                // Without `/proc` an unreaped child would count as alive.
                 _ = self.child.wait(), if !is_collected => is_collected = true,
             }
         };
@@ -135,10 +137,9 @@ impl Running {
         was_alive
     }
 
-    /// Stops a tree whose first process keeps the others together and ends when they have: no look
-    /// at the machine's processes is waited for, which takes long while a command starts as many as
-    /// it can. `None`: the first process is still there, or something ended it, so that the others
-    /// may be.
+    /// Stops a tree with a keeper, which exits after all others. This avoids waiting for a scan of
+    /// all processes of the machine, which is slow while a command forks as fast as it can. `None`:
+    /// the keeper still runs or was killed, so other processes may be alive.
     async fn stop_kept(&mut self, ended_alone: bool) -> Option<bool> {
         if ended_alone && let Some(is_clean) = self.ended(LINGER).await {
             return is_clean.then_some(false);
@@ -152,20 +153,20 @@ impl Running {
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill();
         }
-        // Closed, the socket has the first process end the others. It knows the one to begin with.
+        // Closing the socket makes the keeper kill the others.
         self.keeper = None;
         let is_clean = self.ended(KILL_TIME).await?;
         is_clean.then_some(true)
     }
 
-    /// Waits for the end of the first process; says whether it ended by itself, which it does when
-    /// nothing of the tree is left.
+    /// Waits for the keeper to exit. Returns whether it exited by itself, which it does once
+    /// nothing else of the tree is left.
     async fn ended(&mut self, within: Duration) -> Option<bool> {
         let status = tokio::time::timeout(within, self.child.wait()).await.ok()?;
         Some(status.is_ok_and(|status| status.code().is_some()))
     }
 
-    /// Whether the kernel ended a process because the tree had no memory left.
+    /// Whether the kernel killed a process because the tree was out of memory.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.cgroup.as_ref().is_some_and(Cgroup::ran_out_of_memory)
     }
@@ -181,7 +182,7 @@ impl Running {
 }
 
 impl Keeper {
-    /// Returns the program's exit status. Waits for ever when the socket is closed without one.
+    /// Returns the exit status of the program. Never returns if the socket is closed without one.
     async fn status(&self) -> ExitStatus {
         loop {
             if self.told.readable().await.is_err() {
@@ -213,7 +214,7 @@ impl Drop for Running {
         let temporary = self.temporary.take();
         let lifeline = self.keeper.take().map(|keeper| keeper.lifeline);
         let cgroup = self.cgroup.take();
-        // A thread, not a task: the runtime may be going down with us.
+        // A thread, not a task: the runtime may be shutting down.
         let started = std::thread::Builder::new()
             .name("stop-processes".to_owned())
             .spawn(move || {
@@ -221,7 +222,7 @@ impl Drop for Running {
                 if let Some(cgroup) = &cgroup {
                     cgroup.kill();
                 }
-                // Closed, it has the first process end the others.
+                // Closing it makes the keeper kill the others.
                 if lifeline.is_some() {
                     drop(lifeline);
                     tree.wait_for_end(KILL_TIME);
@@ -238,17 +239,17 @@ impl Drop for Running {
 
 #[derive(Clone)]
 struct Tree {
-    /// The first process; its id is the id of the group too.
+    /// The first process; its id is also the process group id.
     leader: Pid,
     /// Mark `NAME=VALUE` in the environment of the tree's processes.
     mark: String,
-    /// Number of generations, from the first process on, that keep the others together and end last; 0 when none does.
+    /// Number of keeper generations, starting with the first process, which exit last; 0: none.
     n_keepers: usize,
 }
 
 impl Tree {
-    /// Asks the processes to end and says whether there were any; without keepers, which could not
-    /// collect the others then.
+    /// Sends SIGTERM to the processes and returns whether there were any. Keepers are skipped,
+    /// because they must reap the others.
     fn ask_to_end(&self) -> bool {
         if self.n_keepers == 0 {
             self.signal_all(Signal::TERM);
@@ -264,8 +265,8 @@ impl Tree {
         are_there
     }
 
-    /// Ends the processes. A first process that keeps the others ends by itself when they have, and only then: who is left
-    /// could not be found without it.
+    /// Kills the processes, except for a keeper, which exits once the others are gone: without it
+    /// the remaining processes could not be found.
     fn kill(&self) {
         if self.n_keepers == 0 {
             return self.signal_all(Signal::KILL);
@@ -283,7 +284,8 @@ impl Tree {
         }
     }
 
-    /// Asks the processes to end, ends those that do not, and says whether any was alive. Blocks.
+    /// Sends SIGTERM, then SIGKILL after the grace period. Returns whether any process was alive.
+    /// Blocks.
     fn end(&self) -> bool {
         let was_alive = self.is_alive();
         if was_alive {

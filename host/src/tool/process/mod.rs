@@ -1,7 +1,7 @@
 //! The one place that starts processes: one program with its deadline, its output caps and its whole process tree.
 //!
-//! Whatever happens (normal end, deadline, cancellation, the future dropped), no process that the program started is left
-//! behind. It must not know what is run, nor why. Start from [`Process`].
+//! On normal exit, deadline, cancellation and drop of the future alike, no descendant of the
+//! program is left running. It must not know which program runs, nor why. Start from [`Process`].
 
 mod capture;
 mod cgroup;
@@ -38,10 +38,12 @@ pub use passed::Passed;
 pub use watch::Exceeded;
 use watch::Watch;
 
-/// Time that an ended program's output may stay open before what it left in the background is stopped.
+/// Time for which the output of an exited program may stay open before its background processes are
+/// stopped.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// Time that output is still read after the process tree is gone; only a process that hid itself can hold it open.
+/// Time for which output is read after the process tree is gone; only a process that escaped can
+/// hold it open.
 const LAST_READ: Duration = Duration::from_millis(500);
 
 /// Output stream of a process. Merged outputs count as `Stdout`.
@@ -53,11 +55,11 @@ pub enum Stream {
     Stderr,
 }
 
-/// Whether the two outputs are kept apart.
+/// Whether standard output and standard error share a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
-    /// One pipe for both outputs, so that they stay in the order they were written, and kept as a
-    /// terminal would show them in the end: without control sequences and overwritten lines.
+    /// Shared pipe for both outputs, which preserves their order. The text is kept as a terminal
+    /// would finally show it: without control sequences and overwritten lines.
     Merged,
     /// Each output has its own pipe.
     Separate,
@@ -77,11 +79,12 @@ pub struct Process {
     pub cwd: PathBuf,
     /// Complete environment: nothing else is passed on. Usually [`base_environment`].
     pub env: Vec<(OsString, OsString)>,
-    /// File or named pipe that is its standard input; `None`: an empty one. Of a confined program it is one more file to read.
+    /// File or named pipe for standard input; `None`: empty input. A confined program is allowed to
+    /// read it.
     pub stdin: Option<PathBuf>,
     /// Deadline of the program.
     pub deadline: Duration,
-    /// Whether its two outputs are kept apart.
+    /// Whether the two outputs share a pipe.
     pub streams: Streams,
     /// Bytes of each output that are kept; of longer output the head and the tail.
     pub capture_bytes: usize,
@@ -89,8 +92,9 @@ pub struct Process {
     pub on_line: Option<OnLine>,
     /// Confinement of the program and everything it starts; `None`: none.
     pub confine: Option<Confinement>,
-    /// Rind's own binary, which, without `confine`, keeps everything that the program starts together so that no process gets
-    /// away. `None`: what leaves its process group and forgets its environment cannot be found.
+    /// Binary of Rind, which runs as the keeper of a program without `confine`, so that no
+    /// descendant escapes. `None`: a process that leaves its process group and clears its
+    /// environment cannot be found.
     pub keeper: Option<PathBuf>,
 }
 
@@ -99,7 +103,7 @@ pub struct Process {
 pub enum Ending {
     /// Exited by itself with this exit code.
     Exited(i32),
-    /// A signal that was not ours ended it.
+    /// Killed by a signal that Rind did not send.
     Signaled(i32),
     Deadline,
     Cancelled,
@@ -116,7 +120,7 @@ pub struct Finished {
     pub stdout: Captured,
     /// Standard error; empty when merged.
     pub stderr: Captured,
-    /// Whether processes that it left in the background had to be stopped.
+    /// Whether background processes of the program had to be stopped.
     pub stopped_background: bool,
 }
 
@@ -136,7 +140,7 @@ pub struct SpawnError {
 /// Deadline of a program that takes milliseconds, on a machine that is busy.
 const BARE_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Bytes of its output that are kept: enough for an answer, or for an error.
+/// Captured bytes of its output: enough for an answer or an error.
 const BARE_CAPTURE_BYTES: usize = 16 << 10;
 
 impl Process {
@@ -215,7 +219,8 @@ impl Process {
             if ended_alone && !all_read {
                 all_read = tokio::time::timeout(LINGER, &mut reading).await.is_ok();
             }
-            // Reading goes on while the tree is stopped: a process that waits on a full pipe could not end.
+            // Keep reading while the tree is stopped: a process that blocks on a full pipe could
+            // not exit.
             let mut stopping = pin!(running.stop(ended_alone));
             stopped = loop {
                 tokio::select! {
@@ -252,7 +257,7 @@ impl Process {
         tokio::task::spawn_blocking(wrap).await?
     }
 
-    /// Starts it from this thread: some programs end with the thread that started them.
+    /// Spawns from this thread: some programs end with the thread that started them.
     fn spawn(
         &self,
         wrapped: Wrapped,

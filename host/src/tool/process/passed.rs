@@ -1,8 +1,8 @@
-//! Variables of the person's environment that commands and scripts get: those that build tools
-//! need, and those that the settings name. A variable that looks like a secret is passed only if
-//! its whole name is in the settings.
+//! Selects environment variables of the user for commands and scripts: variables that build tools
+//! need, and variables named in the settings. A variable that looks like a secret is passed only if
+//! the settings contain its full name.
 //!
-//! It must not know what is run. Start from [`Passed`].
+//! It must not know which program runs. Start from [`Passed`].
 
 use std::ffi::OsString;
 
@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::environment::{base_environment, own_variables, set, unattended};
 use crate::secret::Scanner;
 
-/// Variables that are passed without a setting: where tools lie, which version of one to take, how
-/// a build behaves.
+/// Variables that are passed by default: locations and versions of tools, and build options.
 const USUAL: &[&str] = &[
     "ANDROID_HOME",
     "ANDROID_SDK_ROOT",
@@ -78,11 +77,11 @@ const USUAL: &[&str] = &[
     "no_proxy",
 ];
 
-/// Addresses that must not be asked of a proxy: servers that a command starts itself. For both
-/// spellings of the variable.
+/// Hosts that bypass a proxy: servers that a command starts itself. Used for both spellings of the
+/// variable.
 const NO_PROXY: &str = "localhost,127.0.0.1,::1";
 
-/// Parts of names of variables that hold secrets.
+/// Substrings of the names of secret variables.
 const SECRET_PARTS: &[&str] = &[
     "APIKEY",
     "AUTH",
@@ -99,14 +98,14 @@ const SECRET_PARTS: &[&str] = &[
     "TOKEN",
 ];
 
-/// Whole words of names of variables that hold secrets, between underscores; `PATH` must not count.
+/// Words between underscores in the names of secret variables. They must match whole: `PATH` is not
+/// a secret.
 const SECRET_WORDS: &[&str] = &["PASS", "PAT", "PIN", "PW", "PWD", "SESSION"];
 
-/// Shortest value of a secret that is masked in output: a shorter one stands within other words.
+/// Shortest secret that is masked in output: shorter values also occur within ordinary words.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// Names of variables that are passed besides the usual ones: whole names, and prefixes with a `*`
-/// at their end.
+/// Names of additional variables to pass: full names, and prefixes that end in `*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Passed {
@@ -115,8 +114,8 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// Returns the whole environment of a command: the base variables, those that keep programs
-    /// from waiting for a person, and the passed ones, in that order of growing precedence.
+    /// Returns the complete environment of a command. Later sources override earlier ones: the base
+    /// variables, the variables that keep programs from waiting for a user, the passed variables.
     #[must_use]
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut env = base_environment();
@@ -201,8 +200,7 @@ impl From<Passed> for Vec<String> {
     }
 }
 
-/// Whether the name is one for secrets, or the value has one in it, such as the password in the
-/// address of a proxy.
+/// Whether the name or the value looks like a secret, such as a password in the URL of a proxy.
 fn looks_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_PARTS.iter().any(|part| name.contains(part))
@@ -211,7 +209,7 @@ fn looks_secret(name: &str, value: &str) -> bool {
         || Scanner::shared().mask(value).is_some()
 }
 
-/// Whether a text has an address with a user or a password in it, `scheme://user:password@host`.
+/// Whether a text contains a URL with a user or a password, `scheme://user:password@host`.
 fn has_user_info(text: &str) -> bool {
     text.split("://").skip(1).any(|rest| {
         let host = rest.split(['/', '?', '#', ' ', ',']).next();
@@ -219,7 +217,7 @@ fn has_user_info(text: &str) -> bool {
     })
 }
 
-/// Excludes loopback from proxies: programs would ask one for the servers that a command starts.
+/// Excludes loopback from proxies, so that programs reach servers of the command directly.
 fn keep_loopback_from_proxies(env: &mut Vec<(OsString, OsString)>) {
     let is_proxy = |name: &OsString| {
         let name = name.to_string_lossy().to_ascii_lowercase();

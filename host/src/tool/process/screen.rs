@@ -1,22 +1,22 @@
-//! Output as a person would see it at a terminal in the end: lines that were overwritten are gone,
-//! and so are colors and other control sequences.
+//! Emulates a terminal to get the final output: overwritten lines, colors and other control
+//! sequences are removed.
 //!
-//! Progress bars write a line again and again, over a carriage return or after moving the cursor
-//! up. A model would pay for each version. This is a small terminal of unbounded width with the
-//! last rows of the output; what scrolls out of it is final. No library: an unfinished control
-//! string must not hide the lines after it, and nothing may grow with the output.
+//! Progress bars rewrite a line many times, with a carriage return or by moving the cursor up, and
+//! a model would pay for each version. This terminal has unlimited width and keeps the last rows;
+//! text that scrolls out is final. It does not use a library, because an unterminated control
+//! string must not hide later lines, and memory must not grow with the output.
 
 use std::collections::VecDeque;
 use std::mem;
 
-/// Rows that the cursor can go back to, as many as a terminal has. Tools that draw several bars at
-/// once use fewer.
+/// Rows that the cursor can move back to, as in a typical terminal. Tools that draw several
+/// progress bars use fewer.
 const ROWS: usize = 64;
 
-/// Longest row that can be overwritten, in characters. A longer one is passed on in pieces.
+/// Longest row that can be overwritten, in characters. A longer one is emitted in pieces.
 const MAX_COLUMNS: usize = 16 * 1024;
 
-/// Longest control string (a title, a link), in bytes. A longer one is text.
+/// Longest control string (a title, a link), in bytes. A longer one is treated as text.
 const MAX_STRING_BYTES: usize = 4096;
 
 /// Longest list of parameters of a control sequence, in bytes.
@@ -25,7 +25,7 @@ const MAX_PARAMETERS_BYTES: usize = 64;
 const ESCAPE: u8 = 0x1b;
 const BELL: u8 = 0x07;
 
-/// A terminal without a screen.
+/// A terminal emulator without a display.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Screen {
     rows: VecDeque<Vec<char>>,
@@ -33,7 +33,7 @@ pub(super) struct Screen {
     row: usize,
     column: usize,
     state: State,
-    /// Bytes of a character or control sequence that is not complete.
+    /// Bytes of an incomplete character or control sequence.
     partial: Vec<u8>,
     n_taken: u64,
     n_given: u64,
@@ -49,14 +49,14 @@ enum State {
     Charset,
     /// Within `ESC [`.
     Sequence,
-    /// Within a string that a bell or `ESC \` ends: a title, a link, a picture.
+    /// Within a string that is terminated by a bell or `ESC \`: a title, a link, a picture.
     String,
     /// After ESC within such a string.
     StringEscape,
 }
 
 impl Screen {
-    /// Takes output in, and gives what is final to `out`.
+    /// Processes output and passes final text to `out`.
     pub(super) fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(&[u8])) {
         self.n_taken += bytes.len() as u64;
         for byte in bytes {
@@ -64,7 +64,7 @@ impl Screen {
         }
     }
 
-    /// Gives everything that is left to `out`.
+    /// Passes the remaining text to `out`.
     pub(super) fn finish(&mut self, out: &mut impl FnMut(&[u8])) {
         if self.state == State::Text {
             self.end_partial(out);
@@ -98,7 +98,7 @@ impl Screen {
             State::String => match byte {
                 BELL => self.end_control(),
                 ESCAPE => self.state = State::StringEscape,
-                // Never closed: the lines after it are not a part of it.
+                // Unterminated: the lines after it are not part of it.
                 b'\n' => {
                     self.end_control();
                     self.text(byte, out);
@@ -147,7 +147,7 @@ impl Screen {
             }
             b' '..=b'?' if self.partial.len() < MAX_PARAMETERS_BYTES => self.partial.push(byte),
             ESCAPE => self.state = State::Escape,
-            // No control sequence: its beginning is dropped, and this is text.
+            // Not a control sequence: drop its beginning and treat this byte as text.
             _ => {
                 self.end_control();
                 self.text(byte, out);
@@ -155,9 +155,9 @@ impl Screen {
         }
     }
 
-    /// Carries out a control sequence: moves of the cursor near it, and deletions. Others, such as
-    /// colors, have no effect on the text. Neither have absolute positions and clearing the screen,
-    /// so that nothing is lost that scrolled by before.
+    /// Executes a control sequence: relative cursor moves and deletions. Others, such as colors, do
+    /// not affect the text. Absolute positions and clearing the screen are ignored, so that no
+    /// earlier output is lost.
     fn control(&mut self, command: u8, parameters: &[u8]) {
         let parameter = std::str::from_utf8(parameters).ok();
         let first = parameter.and_then(|text| text.split(';').next()?.parse::<usize>().ok());
@@ -185,7 +185,7 @@ impl Screen {
         }
     }
 
-    /// Moves down within the rows that are there.
+    /// Moves the cursor down within the existing rows.
     fn down(&mut self, n: usize) {
         let last = self.rows.len().saturating_sub(1);
         self.row = self.row.saturating_add(n).min(last.max(self.row));
@@ -215,7 +215,7 @@ impl Screen {
             b'\r' => self.column = 0,
             0x08 => self.column = self.column.saturating_sub(1),
             b'\t' | b' '..=b'~' => self.print(char::from(byte), out),
-            // NUL, bell and other control characters show nothing.
+            // Control characters such as NUL and bell show nothing.
             0..=0x1f | 0x7f => {}
             0x80.. => {
                 self.partial.push(byte);
@@ -224,13 +224,13 @@ impl Screen {
         }
     }
 
-    /// Prints the characters that the partial bytes hold, as far as they are decided.
+    /// Prints the complete characters in the partial bytes.
     fn complete(&mut self, out: &mut impl FnMut(&[u8])) {
         match std::str::from_utf8(&self.partial) {
             Ok(text) => {
                 let found = text.chars().next();
                 self.partial.clear();
-                // A control character of the upper half shows nothing either.
+                // C1 control characters show nothing either.
                 if let Some(found) = found.filter(|found| !found.is_control()) {
                     self.print(found, out);
                 }
@@ -257,7 +257,7 @@ impl Screen {
 
     fn print(&mut self, character: char, out: &mut impl FnMut(&[u8])) {
         if self.column >= MAX_COLUMNS {
-            // Too long to be a line that is drawn again: everything up to here is final.
+            // A row this long is not a progress bar: everything so far is final.
             while self.row > 0 {
                 self.give_first(out);
             }

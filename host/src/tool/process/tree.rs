@@ -1,4 +1,4 @@
-//! Processes as `/proc` lists them: who is alive, who came of whom, and how much memory they have.
+//! Reads `/proc`: living processes, their descent, and their memory.
 
 use rustix::process::Pid;
 
@@ -23,7 +23,8 @@ impl ProcEntry {
     fn read(pid: Pid) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
         let (state, parent, group) = fields(&stat)?;
-        // A zombie is dead; it may stay for long where the first process of a container does not collect orphans.
+        // A zombie counts as dead; it can stay for long if the init process of a container does not
+        // reap orphans.
         let is_alive = !matches!(state, "Z" | "X");
         is_alive.then_some(Self { pid, parent, group })
     }
@@ -34,8 +35,8 @@ impl ProcEntry {
     }
 }
 
-/// State, parent and process group of a `/proc/PID/stat` line. The name before them is in parentheses and may hold any
-/// character.
+/// Reads state, parent and process group from a `/proc/PID/stat` line. The preceding name is in
+/// parentheses and may contain any character.
 fn fields(stat: &str) -> Option<(&str, i32, i32)> {
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
@@ -44,7 +45,7 @@ fn fields(stat: &str) -> Option<(&str, i32, i32)> {
     Some((state, parent, group))
 }
 
-/// Every process that is alive; none where there is no `/proc`.
+/// Returns every living process; none if there is no `/proc`.
 pub(super) fn processes() -> impl Iterator<Item = ProcEntry> {
     std::fs::read_dir("/proc")
         .into_iter()
@@ -53,14 +54,14 @@ pub(super) fn processes() -> impl Iterator<Item = ProcEntry> {
         .filter_map(ProcEntry::read)
 }
 
-/// Returns all living descendants of this process, without itself. One whose parent ends while the list is read may be missing:
-/// whoever wants to be sure asks again.
+/// Returns all living descendants of this process, without itself. A process whose parent exits
+/// during the scan may be missing: call again to be sure.
 pub(super) fn descendants(of: Pid) -> Vec<Descendant> {
     descendants_in(processes().collect(), of.as_raw_nonzero().get())
 }
 
-/// Returns the children of this process, which may have ended, without looking at all others. Empty
-/// where the kernel has no such list.
+/// Returns the children of this process, including zombies, without scanning all processes. Empty
+/// if the kernel has no such list.
 pub(super) fn own_children() -> Vec<Pid> {
     let path = format!("/proc/self/task/{}/children", std::process::id());
     let list = std::fs::read_to_string(path).unwrap_or_default();
@@ -90,13 +91,14 @@ fn descendants_in(mut others: Vec<ProcEntry>, of: i32) -> Vec<Descendant> {
     found
 }
 
-/// Returns the memory of the process that is not the content of files, in bytes. Shared pages count whole.
+/// Returns the memory of the process in bytes, without file contents. Shared pages count in full.
 pub(super) fn memory_bytes(pid: Pid) -> u64 {
     let fields = ["RssAnon:", "RssShmem:", "VmSwap:"];
     sum_in(pid, "status", &fields).unwrap_or(0)
 }
 
-/// Returns the same memory with shared pages divided among the processes that share them. Costs the kernel much more.
+/// Returns the same memory with each shared page divided among the processes that share it. Much
+/// more expensive for the kernel.
 pub(super) fn part_of_memory_bytes(pid: Pid) -> u64 {
     let fields = ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];
     sum_in(pid, "smaps_rollup", &fields).unwrap_or_else(|| memory_bytes(pid))

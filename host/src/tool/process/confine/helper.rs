@@ -192,7 +192,7 @@ fn restrict(policy: &Policy) -> Result<Report, String> {
     Ok(report)
 }
 
-/// Whether a server can be started in this network namespace.
+/// Whether a server can listen in this network namespace.
 #[cfg(target_os = "linux")]
 fn has_loopback() -> bool {
     std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).is_ok()

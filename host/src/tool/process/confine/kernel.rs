@@ -81,13 +81,13 @@ pub(super) fn keep_descriptors() -> io::Result<()> {
     checked(unsafe { syscall(SYS_CLOSE_RANGE, FIRST_EXTRA, last, CLOSE_RANGE_CLOEXEC) })
 }
 
-/// Brings loopback up in the network namespace that this process is in.
+/// Enables the loopback interface in the network namespace of this process.
 #[expect(unsafe_code, reason = "rustix does not have it")]
 pub(super) fn raise_loopback() -> io::Result<()> {
     const SIOCSIFFLAGS: Opcode = 0x8914;
     /// `IFF_UP` and `IFF_RUNNING`.
     const UP: i16 = 0x41;
-    /// The kernel's `ifreq`: a name, and a union of 24 bytes that begins with the flags.
+    /// The `ifreq` of the kernel: a name, and a union of 24 bytes that starts with the flags.
     #[repr(C)]
     struct Request {
         name: [u8; 16],
@@ -110,19 +110,19 @@ pub(super) fn raise_loopback() -> io::Result<()> {
     Ok(())
 }
 
-/// State of a program that is set between fork and exec.
+/// Process attributes that are set between fork and exec.
 #[derive(Default)]
 pub(super) struct Start {
-    /// Whether it begins a session, which has no terminal.
+    /// Whether it starts a session, which has no terminal.
     pub(super) session: bool,
-    /// Added to its niceness.
+    /// Increment of its niceness.
     pub(super) niceness: i32,
-    /// `cgroup.procs` of a control group that it moves into.
+    /// `cgroup.procs` of the control group that it joins.
     pub(super) cgroup: Option<CString>,
 }
 
-/// Has a program start in this state, as far as the kernel allows it. This process must have one
-/// thread.
+/// Makes a program start with these attributes, as far as the kernel allows it. This process must
+/// be single-threaded.
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe")]
 pub(super) fn start_in(command: &mut Command, start: Start) {
     let prepare = move || {

@@ -40,18 +40,20 @@ impl Default for Limits {
     }
 }
 
-/// Processes and threads of a command for each processor, at least and at most. A compiler starts
-/// one thread for each processor in each of as many processes; a browser has some 300 on any
+/// Limits of processes and threads of a command: per processor, minimum and maximum. A compiler
+/// starts one thread per processor in each of as many processes; a browser has about 300 on any
 /// machine.
 const PROCESSES_FOR_PROCESSOR: u64 = 128;
 const MIN_PROCESSES: u64 = 512;
 const MAX_PROCESSES: u64 = 4096;
 
-/// Niceness of commands. Beside a program of the usual priority a command gets a quarter of a
-/// processor; with 10 it would get a tenth, and a build beside several others would hardly go on.
+/// Niceness of commands. Competing with a program of normal priority, a command gets a quarter of a
+/// processor. With niceness 10 it would get a tenth, and one of several concurrent builds would
+/// hardly progress.
 pub(super) const NICENESS: i32 = 5;
 
-/// Greatest value of the limit of niceness, which counts down from it.
+/// Maximum of the niceness rlimit. The kernel subtracts the rlimit from it to get the lowest
+/// niceness.
 #[cfg(target_os = "linux")]
 const MAX_NICENESS_LIMIT: u64 = 20;
 
@@ -102,7 +104,7 @@ pub(super) fn cap_program(limits: &Limits, shares_processes: bool) -> io::Result
         limits.processes
     };
     cap(Resource::Nproc, processes)?;
-    // No way back to the priority of others.
+    // Prevents the program from raising its priority again.
     cap(
         Resource::Nice,
         MAX_NICENESS_LIMIT - u64::from(NICENESS.unsigned_abs()),

@@ -251,12 +251,12 @@ pub(super) fn keep(helper: &Path, process: &Process) -> io::Result<Wrapped> {
     })
 }
 
-/// Begins the name of a variable that is for the program and not for the helper.
+/// Prefix of variables that are for the program and not for the helper.
 const FOR_PROGRAM: &str = "RIND_FOR_PROGRAM_";
 
-/// Renames variables with which the loader of programs takes in code from where they say: the
-/// helper must not run what a command could have put there. The helper gives them to the program
-/// under their own names.
+/// Renames variables that make the dynamic loader load code from given paths: the helper must not
+/// run code that a command put there. The helper passes them to the program under their original
+/// names.
 fn keep_from_helper(env: &mut [(OsString, OsString)]) {
     for (name, _) in env {
         let bytes = name.as_encoded_bytes();

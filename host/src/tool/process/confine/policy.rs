@@ -27,17 +27,17 @@ pub(super) struct Policy {
     /// Whether Unix sockets may be opened where Landlock cannot tell whose they are.
     pub(super) unix_sockets: bool,
     pub(super) limits: Limits,
-    /// Folder of the control group that the program and its second stage are in.
+    /// Control group of the program and its second stage.
     pub(super) cgroup: Option<PathBuf>,
     /// Whether the program receives, in one more argument, what the kernel enforces.
     pub(super) tells: bool,
 }
 
-/// Network sockets that may be opened.
+/// Network sockets that the program may open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Network {
     Off,
-    /// Sockets of a network namespace of its own, in which there is loopback and nothing else.
+    /// Sockets of its own network namespace, which has only loopback.
     Loopback,
     All,
 }
@@ -82,15 +82,15 @@ pub(super) struct Trial {
     pub(super) host: u32,
     /// Whether the network is within reach.
     pub(super) network: bool,
-    /// Port of 127.0.0.1 on which the host listens for the trial; 0: it cannot.
+    /// Port on 127.0.0.1 on which the host listens during the trial; 0: it cannot listen.
     pub(super) host_port: u16,
-    /// Name of an abstract Unix socket on which the host listens.
+    /// Name of an abstract Unix socket on which the host listens during the trial.
     pub(super) host_socket: String,
     /// Whether other processes and files cannot even be named.
     pub(super) is_apart: bool,
     /// Most processes that it may have.
     pub(super) processes: u64,
-    /// Whether a control group would count them.
+    /// Whether a control group limits them.
     pub(super) is_counted: bool,
     /// Restrictions that the kernel enforces, filled in by the helper.
     #[serde(default)]

@@ -34,12 +34,11 @@ pub struct Report {
     pub lacks: Vec<String>,
     /// Whether it could reach a process outside with a signal. Older kernels cannot keep it from that.
     pub can_signal: bool,
-    /// Whether the number of its processes is bounded.
+    /// Whether the number of its processes is limited.
     pub bounds_processes: bool,
-    /// Whether it can reach a server of its own on loopback, of a network in which there is nothing
-    /// else.
+    /// Whether it can connect to its own server on loopback, in a network without anything else.
     pub loopback: bool,
-    /// Whether it is in a control group of its own.
+    /// Whether it has its own control group.
     pub cgroup: bool,
 }
 
@@ -173,7 +172,7 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
     }
 }
 
-/// Servers of the host that a confined program must not reach.
+/// Servers that the host starts for the trial and that a confined program must not reach.
 struct Bait {
     tcp: Option<std::net::TcpListener>,
     socket_name: String,
@@ -203,8 +202,8 @@ impl Bait {
     }
 }
 
-/// Whether there is a way to an address that is reserved for documentation, without sending
-/// anything there.
+/// Whether there is a route to an address reserved for documentation (RFC 5737, RFC 3849). Sends
+/// nothing.
 fn has_route() -> bool {
     use std::net::UdpSocket;
     [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")]

@@ -25,7 +25,7 @@ const AF_NETLINK: u64 = 16;
 const NETLINK_ROUTE: u64 = 0;
 const IPPROTO_TCP: u64 = 6;
 const IPPROTO_UDP: u64 = 17;
-/// The part of a socket's type that is no flag.
+/// Mask for the type of a socket, without flags.
 const SOCK_TYPE_MASK: u64 = 0xf;
 /// Raw, reliable datagrams, sequenced packets, DCCP, packets.
 const OTHER_TYPES: &[u64] = &[3, 4, 5, 6, 10];

@@ -38,10 +38,11 @@ const AGAIN: Timespec = Timespec {
     tv_nsec: 5_000_000,
 };
 
-/// Most looks for processes that are not stopped yet, before those that are found are ended.
+/// Maximum number of scans for processes that are not stopped yet, before the found ones are
+/// killed.
 const STOP_ROUNDS: usize = 20;
 
-/// Most looks at the own children within one of them.
+/// Maximum number of scans of direct children within one such scan.
 const CHILD_ROUNDS: usize = 100;
 
 /// Exit code of a program that a signal ended, as shells count it.
@@ -79,8 +80,8 @@ pub(super) fn supervise(
         &mut command,
         Start {
             session: true,
-            // The second stage lowers that of the program: the process that ends the others must
-            // not wait behind them.
+            // The second stage lowers the priority of the program only: this process, which kills
+            // the others, must not wait for them.
             niceness: 0,
             cgroup: procs_of(policy.cgroup.as_deref()),
         },
@@ -204,9 +205,9 @@ fn attend(
     }
 }
 
-/// Ends the descendants of this process. They are stopped first: a process that is stopped starts
-/// no other, so that they get fewer than they are found. Those that start another and end lose
-/// their parents to this process, whose children are quickly read.
+/// Kills the descendants of this process. They get SIGSTOP first, because a stopped process cannot
+/// fork, so their number shrinks from scan to scan. If a process forks and exits, its children are
+/// reparented to this process, whose list of children is fast to read.
 fn end_descendants(own: Pid) {
     let own_group = rustix::process::getpgrp();
     let mut stopped = BTreeSet::new();
@@ -229,8 +230,8 @@ fn end_descendants(own: Pid) {
             }
             n_new += 1;
             let _ = rustix::process::kill_process(process.pid, Signal::STOP);
-            // All members of a group at once, those that are being started included. Its session is
-            // one of the program's.
+            // Stop all members of the group at once, including processes that are being forked. It
+            // belongs to a session of the program.
             if let Some(group) = Pid::from_raw(process.group).filter(|group| *group != own_group) {
                 let _ = rustix::process::kill_process_group(group, Signal::STOP);
             }
@@ -253,7 +254,7 @@ pub(super) fn collect(mut ended: impl FnMut(Pid, ExitStatus)) {
     }
 }
 
-/// A child that has ended; an error when there is no child.
+/// Returns a child that has exited; an error if there are no children.
 fn next_ended(how: WaitOptions) -> rustix::io::Result<Option<(Pid, ExitStatus)>> {
     match rustix::process::wait(how) {
         Ok(child) => Ok(child.map(|(pid, status)| (pid, ExitStatus::from_raw(status.as_raw())))),
@@ -262,7 +263,8 @@ fn next_ended(how: WaitOptions) -> rustix::io::Result<Option<(Pid, ExitStatus)>>
     }
 }
 
-/// Tells the host how the program ended. Nobody listens when it has gone, or when somebody tries the helper by hand.
+/// Reports the exit status of the program to the host. Nothing reads it if the host is gone or the
+/// helper was started by hand.
 pub(super) fn report(status: ExitStatus) {
     if let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() {
         let _ = UnixStream::from(socket).write_all(&status.into_raw().to_le_bytes());

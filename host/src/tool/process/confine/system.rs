@@ -97,7 +97,7 @@ pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Variables whose folders hold tools and libraries, one or several with `:` between them.
+/// Variables with folders of tools and libraries, one path or several separated by `:`.
 const TOOL_VARIABLES: &[&str] = &[
     "ANDROID_HOME",
     "ANDROID_SDK_ROOT",
@@ -129,11 +129,11 @@ const TOOL_VARIABLES: &[&str] = &[
     "VIRTUAL_ENV",
 ];
 
-/// Parts of Cargo's folder that hold no key, as in [`TOOLS`].
+/// Entries of the folder of Cargo that contain no key, as in [`TOOLS`].
 const IN_CARGO_HOME: &[&str] = &["bin", "config", "config.toml", "env", "git", "registry"];
 
-/// Returns what variables of a command's environment name: tools that lie elsewhere than usual.
-/// Settings that may hold a password or token are left out.
+/// Returns the tool folders named by variables of the environment of a command. Settings files that
+/// may contain a password or token are skipped.
 #[must_use]
 pub fn tool_folders_of(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
     let mut found = Vec::new();
