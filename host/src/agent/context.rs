@@ -6,14 +6,42 @@
 //! has, so the record is correct after a resume, `/undo` and compaction: if the message with a file
 //! is gone, the next call in its directory gets the file again.
 
+use serde_json::json;
+
 use super::scope::TurnScope;
 use crate::event::Event;
 use crate::message::SkillPart;
 use crate::point::outcome::Level;
-use crate::prompt;
+use crate::prompt::{self, ReadRules};
 use crate::text::clean;
+use crate::tool::policy::{PolicyCall, ToolVerdict};
+use crate::tool::subject::{Subject, WorkspacePath};
+
+/// Tool whose rules decide about files that the host gives to the model.
+const READ_FILE: &str = "read_file";
 
 impl TurnScope {
+    /// Returns the operator's decision about `read_file` of a path, for files that the host itself
+    /// gives to the model. Without that tool there is no rule about reading.
+    pub(super) fn read_rules(&self) -> Box<ReadRules> {
+        let entry = self.tools().get(READ_FILE).cloned();
+        let policy = self.spec.policy.clone();
+        Box::new(move |path| {
+            let Some(entry) = &entry else {
+                return ToolVerdict::Allow;
+            };
+            let subject = Subject::File(WorkspacePath::Known(path.to_owned()));
+            let call = PolicyCall {
+                spec: &entry.spec,
+                arguments: &json!({"path": path}),
+                subject: &subject,
+                may: &entry.may,
+                is_asked: false,
+            };
+            policy.decide(&call).verdict
+        })
+    }
+
     /// Returns the context files for a call on a file (path relative to the workspace) that the
     /// model does not have yet.
     pub(super) async fn context_of(&self, call: &str, file: &str) -> Option<String> {
@@ -33,9 +61,10 @@ impl TurnScope {
                 .collect()
         };
         let (workspace, path) = (self.spec.workspace.clone(), file.to_owned());
+        let rules = self.read_rules();
         let read = move || {
             let is_given = |file: &str| given.iter().any(|given| given == file);
-            prompt::below(&workspace, &path, is_given)
+            prompt::below(&workspace, &path, is_given, &*rules)
         };
         let found = tokio::task::spawn_blocking(read).await.ok()?;
         for notice in found.notices {
@@ -43,7 +72,7 @@ impl TurnScope {
         }
         let mut text = String::new();
         for part in found.parts {
-            let source = &part.source;
+            let source = &clean(&part.source, 200);
             let line = format!(
                 "[instructions of the project for work in the folder of {source}, which the host adds here:]"
             );

@@ -66,7 +66,11 @@ impl Turn<'_> {
         parts.extend(own.cloned());
         parts.extend(super::archive::live_part(&spec.session));
         if spec.config.context_files {
-            let found = prompt::context_files(&spec.workspace, &spec.config.own_context_files);
+            let found = prompt::context_files(
+                &spec.workspace,
+                &spec.config.own_context_files,
+                &*self.scope.read_rules(),
+            );
             parts.extend(found.parts);
             // The same files would be named again at every turn.
             if self.agent.frozen.is_none() {

@@ -15,7 +15,7 @@ mod host;
 #[cfg(feature = "cli")]
 pub(crate) mod ledger;
 
-pub(crate) use files::{below, context_files};
+pub(crate) use files::{ReadRules, below, context_files};
 pub(crate) use host::{HostFacts, host_part, host_parts};
 
 use serde_json::{Value, json};

@@ -38,6 +38,9 @@ const MAX_DOCUMENT_BYTES: usize = 4 << 20;
 /// Longest wait for data after a complete answer: token counts, and the end of the stream.
 const REST: Duration = Duration::from_secs(5);
 
+/// Most white space in front of an answer. Servers send some to keep a connection open.
+const MAX_BLANK_BYTES: usize = 64 << 10;
+
 /// Longest delay between two attempts when the server does not ask for one.
 const MAX_BACKOFF: Duration = Duration::from_secs(16);
 
@@ -403,7 +406,7 @@ impl BodyKind {
 
 impl<D: Decoder> Reading<'_, '_, D> {
     async fn read(&mut self) -> Result<String, Failure> {
-        let mut start = Vec::new();
+        let (mut start, mut n_blank) = (Vec::new(), 0);
         let kind = loop {
             let Some(piece) = self.wait.until(self.response.chunk()).await? else {
                 break BodyKind::Stream;
@@ -411,6 +414,13 @@ impl<D: Decoder> Reading<'_, '_, D> {
             start.extend_from_slice(&piece);
             if let Some(kind) = BodyKind::of(&start) {
                 break kind;
+            }
+            // White space has no meaning in front of any of them.
+            n_blank += start.len();
+            start.clear();
+            if n_blank > MAX_BLANK_BYTES {
+                let what = format!("more than {} KiB of white space", MAX_BLANK_BYTES >> 10);
+                return self.checked(Err(Fault::bad(what, "")));
             }
             self.wait.alive();
         };

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use self::read::{ReadFile, read};
 use crate::point::payload::{PromptPart, Tier};
+use crate::tool::policy::ToolVerdict;
 use crate::tool::walk::is_ignored;
 
 /// Bytes of one file that are used: several thousand tokens, enough for a long guide.
@@ -43,10 +44,15 @@ pub(crate) struct ContextFiles {
     pub notices: Vec<String>,
 }
 
+/// Decides about the model reading a file of the workspace (path relative to it), by the operator's
+/// rules for tool calls. A context file whose reading they deny is left out, and an import whose
+/// reading they do not allow without a question: otherwise an import would go around them.
+pub(crate) type ReadRules = dyn Fn(&str) -> ToolVerdict + Send + Sync;
+
 /// Reads the context files of a workspace, preceded by the existing files of the user.
 #[must_use]
-pub(crate) fn context_files(workspace: &Path, own: &[PathBuf]) -> ContextFiles {
-    let mut reader = Reader::default();
+pub(crate) fn context_files(workspace: &Path, own: &[PathBuf], rules: &ReadRules) -> ContextFiles {
+    let mut reader = Reader::new(workspace, rules);
     for (number, path) in own.iter().enumerate() {
         reader.own(number, path);
     }
@@ -67,8 +73,13 @@ pub(crate) fn context_files(workspace: &Path, own: &[PathBuf]) -> ContextFiles {
 /// workspace). Parts are named by path relative to the workspace; `is_told` says whether the model
 /// already has a file.
 #[must_use]
-pub(crate) fn below(workspace: &Path, file: &str, is_told: impl Fn(&str) -> bool) -> ContextFiles {
-    let mut reader = Reader::default();
+pub(crate) fn below(
+    workspace: &Path,
+    file: &str,
+    is_told: impl Fn(&str) -> bool,
+    rules: &ReadRules,
+) -> ContextFiles {
+    let mut reader = Reader::new(workspace, rules);
     let Ok(workspace) = workspace.canonicalize() else {
         return reader.found;
     };
@@ -167,8 +178,10 @@ fn has_same_owner(_: &Path, _: &Path) -> bool {
     true
 }
 
-#[derive(Default)]
-struct Reader {
+struct Reader<'r> {
+    /// The workspace, with symlinks resolved.
+    workspace: PathBuf,
+    rules: &'r ReadRules,
     found: ContextFiles,
     /// Paths of files already read, with symlinks resolved. Each file is read once, which also
     /// stops import cycles.
@@ -188,7 +201,37 @@ struct Place<'a> {
     base: &'a Path,
 }
 
-impl Reader {
+impl<'r> Reader<'r> {
+    fn new(workspace: &Path, rules: &'r ReadRules) -> Self {
+        Self {
+            workspace: workspace
+                .canonicalize()
+                .unwrap_or_else(|_| workspace.to_owned()),
+            rules,
+            found: ContextFiles::default(),
+            seen: Vec::new(),
+            n_imports: 0,
+        }
+    }
+
+    /// Returns the reason why a file (its real path) must not reach the model, if there is one.
+    fn refusal(&self, real: &Path, is_import: bool) -> Option<&'static str> {
+        let is_git = |part: std::path::Component<'_>| part.as_os_str().eq_ignore_ascii_case(".git");
+        if is_import && real.components().any(is_git) {
+            return Some("it belongs to a git repository's own data");
+        }
+        let path = real.strip_prefix(&self.workspace).ok()?;
+        match (self.rules)(&path.to_string_lossy()) {
+            ToolVerdict::Deny(_) => return Some("the rules in [tools] deny reading it"),
+            ToolVerdict::Allow => {}
+            _ if is_import => return Some("the rules in [tools] do not allow reading it unasked"),
+            _ => {}
+        }
+        let folders = path.parent().filter(|_| is_import)?.ancestors();
+        let mut folders = folders.filter(|folder| !folder.as_os_str().is_empty());
+        folders.find_map(|folder| foreign(&self.workspace, folder))
+    }
+
     fn leave_out(&mut self, path: &Path, why: &str) {
         let notice = format!("{} is left out: {why}", path.display());
         if !self.found.notices.contains(&notice) {
@@ -250,6 +293,9 @@ impl Reader {
         if self.seen.contains(&read.real) {
             return;
         }
+        if let Some(why) = self.refusal(&read.real, depth > 0) {
+            return self.leave_out(place.path, why);
+        }
         self.seen.push(read.real.clone());
         for fault in read.faults() {
             let notice = format!("{} is {fault}", place.path.display());
@@ -288,7 +334,12 @@ impl Reader {
             .and_then(|folder| folder.canonicalize().ok());
         let Some(folder) = folder else { return };
         let path = plain(&folder.join(name));
-        let is_elsewhere = name.starts_with("~/") || !path.starts_with(by.boundary);
+        // A file in the workspace may be written by the model, so its imports stay there too.
+        let boundary = match folder.starts_with(&self.workspace) {
+            true => self.workspace.clone(),
+            false => by.boundary.to_owned(),
+        };
+        let is_elsewhere = name.starts_with("~/") || !path.starts_with(&boundary);
         let is_there = !is_elsewhere && path.symlink_metadata().is_ok();
         if !is_there && !is_markdown {
             return;
@@ -308,6 +359,7 @@ impl Reader {
             let place = Place {
                 path: &path,
                 key: &key,
+                boundary: &boundary,
                 ..by
             };
             return self.file(place, depth);

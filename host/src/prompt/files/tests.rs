@@ -2,6 +2,74 @@
 
 use super::*;
 
+/// Rules that let the model read everything.
+fn allow(_: &str) -> ToolVerdict {
+    ToolVerdict::Allow
+}
+
+#[test]
+fn rules_for_reading_hold_for_context_files_and_imports_and_a_workspace_keeps_its_imports() {
+    let root = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        (".git/HEAD", ""),
+        ("private/keys.md", "KEYS"),
+        ("docs/outer.md", "OUTER"),
+        ("AGENTS.md", "@docs/outer.md"),
+        ("w/secrets/plan.md", "PLAN"),
+        ("w/asked/plan.md", "ASKED"),
+        ("w/node_modules/x/a.md", "DEPENDENCY"),
+        ("w/inner/.git/info/n.md", "GIT"),
+        ("w/inner/o.md", "INNER"),
+        ("w/docs/a.md", "GOOD"),
+        (
+            "w/AGENTS.md",
+            "@secrets/plan.md @asked/plan.md @../private/keys.md @node_modules/x/a.md @inner/o.md \
+             @inner/.git/info/n.md @docs/a.md",
+        ),
+        (
+            "w/sub/AGENTS.md",
+            "@../secrets/plan.md @../../private/keys.md",
+        ),
+        ("w/denied/AGENTS.md", "DENIED"),
+    ] {
+        let path = root.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let rules = |path: &str| match path.split('/').next() {
+        Some("secrets" | "denied") => ToolVerdict::Deny(String::new()),
+        Some("asked") => ToolVerdict::Ask,
+        _ => ToolVerdict::Allow,
+    };
+    let workspace = root.path().join("w");
+    let first = context_files(&workspace, &[], &rules);
+    let nested =
+        ["sub/a.txt", "denied/a.txt"].map(|file| below(&workspace, file, |_| false, &rules));
+    let texts: String = [&first]
+        .into_iter()
+        .chain(&nested)
+        .flat_map(|found| &found.parts)
+        .map(|part| &*part.text)
+        .collect();
+    for good in ["OUTER", "GOOD"] {
+        assert!(texts.contains(good), "{good}: {texts}");
+    }
+    for bad in [
+        "PLAN",
+        "ASKED",
+        "KEYS",
+        "DEPENDENCY",
+        "INNER",
+        "GIT",
+        "DENIED",
+    ] {
+        assert!(!texts.contains(bad), "{bad}: {texts}");
+    }
+    assert_eq!(first.notices.len(), 6, "{:?}", first.notices);
+    assert_eq!(nested[0].notices.len(), 2, "{:?}", nested[0].notices);
+    assert_eq!(nested[1].notices.len(), 1, "{:?}", nested[1].notices);
+}
+
 /// Makes these files, and checks which context files count in the folder `workspace` below.
 fn check(files: &[(&str, &str)], workspace: &str, expected: &[&str]) -> ContextFiles {
     check_after(files, |_| (), workspace, expected)
@@ -21,7 +89,7 @@ fn check_after(
         fs::write(path, text).unwrap();
     }
     then(root.path());
-    let found = context_files(&root.path().join(workspace), &[]);
+    let found = context_files(&root.path().join(workspace), &[], &allow);
     let sources: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
     assert_eq!(sources, expected);
     found
@@ -88,7 +156,7 @@ fn bytes_that_are_no_text_are_replaced_and_a_binary_file_is_left_out() {
     };
     let found = check_after(&[], binary, "", &["AGENTS.md"]);
     assert!(found.parts[0].text.contains("caf\u{fffd} rules"));
-    assert!(found.notices[0].contains("not all UTF-8"));
+    assert!(found.notices[0].contains("not valid UTF-8"));
     assert!(found.notices[1].contains("not text"));
     let long = |root: &Path| fs::write(root.join("AGENTS.md"), [0xff; MAX_FILE_BYTES]).unwrap();
     let found = check_after(&[], long, "", &["AGENTS.md"]);
@@ -180,7 +248,7 @@ fn the_files_of_the_user_come_first_and_may_be_links() {
         link,
         root.join("none/AGENTS.md"),
     ];
-    let mut found = context_files(&root.join("work"), &own);
+    let mut found = context_files(&root.join("work"), &own, &allow);
     crate::prompt::sort(&mut found.parts);
     let texts: Vec<&str> = found
         .parts
@@ -284,7 +352,7 @@ fn the_files_of_a_subfolder_come_with_a_file_in_it() {
         fs::write(path, text).unwrap();
     }
     let check = |file: &str, given: &[&str], expected: &[&str]| {
-        let found = below(root, file, |name| given.contains(&name));
+        let found = below(root, file, |name| given.contains(&name), &allow);
         let sources: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
         assert_eq!(sources, expected, "{file}");
         found.notices

@@ -250,7 +250,7 @@ fn settings_of_a_named_provider_that_cannot_be_used_are_told_with_their_name() {
         ),
         (
             "[openai]\nheaders = {'a b' = 'x'}",
-            "providers.openai.headers.a b of openai cannot be used: this is no name",
+            "providers.openai.headers.a b of openai cannot be used: it is not a valid HTTP header name",
         ),
         (
             "[openai]\nheaders = {a = \"x\\ny\"}",

@@ -206,6 +206,7 @@ fn looks_secret(name: &str, value: &str) -> bool {
     SECRET_PARTS.iter().any(|part| name.contains(part))
         || name.split('_').any(|word| SECRET_WORDS.contains(&word))
         || has_user_info(value)
+        || is_proxy(&name) && value.contains('@')
         || Scanner::shared().mask(value).is_some()
 }
 
@@ -217,13 +218,19 @@ fn has_user_info(text: &str) -> bool {
     })
 }
 
+/// Whether a variable (in upper or lower case) names a proxy. Programs accept a proxy without a
+/// scheme and a password with any character, so an `@` alone tells that there is a user in it.
+fn is_proxy(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.ends_with("_proxy") && name != "no_proxy"
+}
+
 /// Excludes loopback from proxies, so that programs reach servers of the command directly.
 fn keep_loopback_from_proxies(env: &mut Vec<(OsString, OsString)>) {
-    let is_proxy = |name: &OsString| {
-        let name = name.to_string_lossy().to_ascii_lowercase();
-        name.ends_with("_proxy") && name != "no_proxy"
-    };
-    if !env.iter().any(|(name, _)| is_proxy(name)) {
+    if !env
+        .iter()
+        .any(|(name, _)| is_proxy(&name.to_string_lossy()))
+    {
         return;
     }
     for name in ["NO_PROXY", "no_proxy"] {
@@ -269,6 +276,8 @@ mod tests {
             ("APP_CREDENTIALS", "x"),
             ("SSH_AUTH_SOCK", "/run/agent"),
             ("HTTP_PROXY", "http://me:word@proxy:3128"),
+            ("HTTPS_PROXY", "me:word@proxy:3128"),
+            ("https_proxy", "http://me:wo/rd@proxy:3128"),
             ("APP_REMOTE", "https://me:word@example.com/x"),
             ("APP_NOTE", "ghp_Zx9Kq2Lm7Vb4Nt8Rw1Yp6Hd3Jf5Gc0AsQeU1"),
         ] {

@@ -16,6 +16,10 @@ const ROWS: usize = 64;
 /// Longest row that can be overwritten, in characters. A longer one is emitted in pieces.
 const MAX_COLUMNS: usize = 16 * 1024;
 
+/// Furthest column that a cursor move reaches, wider than any terminal. Without this bound a few bytes
+/// would become a row of [`MAX_COLUMNS`] blanks, at the host's cost.
+const MAX_MOVE: usize = 512;
+
 /// Longest control string (a title, a link), in bytes. A longer one is treated as text.
 const MAX_STRING_BYTES: usize = 4096;
 
@@ -165,7 +169,10 @@ impl Screen {
         match command {
             b'A' => self.row = self.row.saturating_sub(n),
             b'B' => self.down(n),
-            b'C' => self.column = self.column.saturating_add(n).min(MAX_COLUMNS),
+            b'C' => {
+                let furthest = MAX_MOVE.max(self.column);
+                self.column = self.column.saturating_add(n).min(furthest);
+            }
             b'D' => self.column = self.column.saturating_sub(n),
             b'E' => {
                 self.down(n);
@@ -175,7 +182,7 @@ impl Screen {
                 self.row = self.row.saturating_sub(n);
                 self.column = 0;
             }
-            b'G' => self.column = (n - 1).min(MAX_COLUMNS),
+            b'G' => self.column = (n - 1).min(MAX_MOVE),
             b'J' if first.unwrap_or(0) == 0 => {
                 self.rows.truncate(self.row + 1);
                 self.erase(0);

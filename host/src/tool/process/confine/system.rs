@@ -142,11 +142,48 @@ pub fn tool_folders_of(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
             let parts = IN_CARGO_HOME.iter().map(|part| Path::new(value).join(part));
             found.extend(parts.filter(|path| !path.is_file() || is_free_of_secrets(path)));
         } else if TOOL_VARIABLES.iter().any(|tool| name == tool) {
-            found.extend(paths_in(value));
+            found.extend(paths_in(value).into_iter().flat_map(without_keys));
         }
     }
     found.retain(|path| path.is_absolute());
     there(found.into_iter())
+}
+
+/// Files in which tools keep keys directly in their folder, such as `~/.gem/credentials`.
+const KEY_FILES: &[&str] = &[
+    ".condarc",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    "auth.json",
+    "credentials",
+    "credentials.json",
+    "gradle.properties",
+    "settings-security.xml",
+    "settings.xml",
+];
+
+/// Subfolders that are opened of a tool folder with a key file.
+const BESIDE_KEYS: &[&str] = &[
+    "bin",
+    "bundle",
+    "extensions",
+    "gems",
+    "lib",
+    "repository",
+    "ruby",
+    "specifications",
+    "wrapper",
+];
+
+/// Returns a tool folder, or only those of its subfolders that hold programs and libraries when
+/// there is a key file in it.
+fn without_keys(folder: PathBuf) -> Vec<PathBuf> {
+    let has_keys = KEY_FILES.iter().any(|file| folder.join(file).exists());
+    match has_keys {
+        true => BESIDE_KEYS.iter().map(|part| folder.join(part)).collect(),
+        false => vec![folder],
+    }
 }
 
 /// Words that appear beside a secret in settings.
@@ -217,6 +254,18 @@ mod tests {
         ];
         let opened = tool_folders_of(&env);
         assert_eq!(opened, [bin.clone(), registry.clone(), bin, registry]);
+    }
+
+    #[test]
+    fn a_tool_folder_with_a_key_file_is_opened_in_part() {
+        let home = tempfile::tempdir().unwrap();
+        for folder in ["gems", "other"] {
+            std::fs::create_dir_all(home.path().join(folder)).unwrap();
+        }
+        let env = [("GEM_HOME".into(), home.path().as_os_str().to_owned())];
+        assert_eq!(tool_folders_of(&env), [home.path()]);
+        std::fs::write(home.path().join("credentials"), "").unwrap();
+        assert_eq!(tool_folders_of(&env), [home.path().join("gems")]);
     }
 
     #[test]
