@@ -142,7 +142,7 @@ pub fn tool_folders_of(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
             let parts = IN_CARGO_HOME.iter().map(|part| Path::new(value).join(part));
             found.extend(parts.filter(|path| !path.is_file() || is_free_of_secrets(path)));
         } else if TOOL_VARIABLES.iter().any(|tool| name == tool) {
-            found.extend(paths_in(value).into_iter().flat_map(without_keys));
+            found.extend(paths_in(value).flat_map(without_keys));
         }
     }
     found.retain(|path| path.is_absolute());
