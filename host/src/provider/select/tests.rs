@@ -258,7 +258,7 @@ fn settings_of_a_named_provider_that_cannot_be_used_are_told_with_their_name() {
         ),
         (
             "[openai]\napi_key_header = 'a b'",
-            "providers.openai.api_key_header of openai cannot be used: this is",
+            "providers.openai.api_key_header of openai cannot be used: it is not a valid HTTP header name",
         ),
     ] {
         let (name, _) = own.trim_start_matches('[').split_once(']').unwrap();
