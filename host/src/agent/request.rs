@@ -87,7 +87,8 @@ impl TurnScope {
             .request(by.as_ref(), caller, &request, send, &kept)
             .await
         {
-            Err(NoAnswer::Mended(_)) => {
+            Err(NoAnswer::Mended(why)) => {
+                tell_retry(self, StreamEvent::mended(why));
                 self.request(by.as_ref(), caller, &request, send, &kept)
                     .await
             }
@@ -187,7 +188,6 @@ impl TurnScope {
                     _ if is_cancelled => NoAnswer::Cancelled,
                     provider::Error::WindowExceeded { .. } => NoAnswer::TooLong(why),
                     _ if mend.is_some_and(|mend| provider.mend(mend, request)) => {
-                        tell_retry(self, StreamEvent::mended(why.clone()));
                         NoAnswer::Mended(why)
                     }
                     _ => NoAnswer::Provider(why),

@@ -9,7 +9,7 @@ use super::calls::leave_out;
 use super::emit::blocked;
 use super::input::{held_back, refusal, refused};
 use super::request::{NoAnswer, apply};
-use super::stream::Live;
+use super::stream::{Live, tell_retry};
 use super::turn::{Stop, Turn};
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role, ToolCall};
@@ -17,7 +17,7 @@ use crate::point::catalog as at;
 use crate::point::outcome::{Injection, Level};
 use crate::point::payload::Purpose;
 use crate::prompt;
-use crate::provider::{Finish, Request, Response};
+use crate::provider::{Finish, Request, Response, StreamEvent};
 use crate::session::Body;
 
 pub(super) struct Step {
@@ -157,10 +157,13 @@ impl Turn<'_> {
     /// correction is found, sends it once more.
     async fn ask(&mut self, request: &Request) -> Result<Asked, Stop> {
         match self.ask_once(request).await? {
-            Asked::Mended(_) => match self.ask_once(request).await? {
-                Asked::Mended(why) => Err(Stop::Provider(why)),
-                asked => Ok(asked),
-            },
+            Asked::Mended(why) => {
+                tell_retry(&self.scope, StreamEvent::mended(why));
+                match self.ask_once(request).await? {
+                    Asked::Mended(why) => Err(Stop::Provider(why)),
+                    asked => Ok(asked),
+                }
+            }
             asked => Ok(asked),
         }
     }
