@@ -16,13 +16,15 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, ToolSpec};
-use rind::provider::{Error, Finish, HttpConfig, Images, Provider, Request, Response, StreamEvent};
+use rind::provider::{
+    Error, Finish, HttpConfig, Images, Provider, Request, Response, StreamEvent, Wire,
+};
 use rind_tests::cli::Rind;
 use rind_tests::guests::workspace;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::provider::provider;
+use crate::provider::client_with;
 
 /// The version whose behavior is asserted here.
 const PACKAGE: &str = "@copilotkit/aimock@1.43.0";
@@ -131,8 +133,8 @@ async fn send(
 }
 
 /// A question, the tool call, its result, and the answer.
-async fn talk(provider: &dyn Provider) {
-    let name = provider.name().to_owned();
+async fn talk(wire: Wire, provider: &dyn Provider) {
+    let name = wire.name();
     let mut messages = vec![Message::text(Role::User, "How is the weather?")];
     let (result, events) = send(provider, &messages).await;
     let response = result.unwrap();
@@ -191,8 +193,16 @@ fn serve(folder: &Path, fixtures: &serde_json::Value) -> Option<Aimock> {
     }
 }
 
+/// The base URL of a wire on this server.
+fn base_url(wire: Wire, server: &Aimock) -> String {
+    match wire {
+        Wire::AnthropicMessages | Wire::Gemini => server.url.clone(),
+        Wire::OpenaiChat | Wire::OpenaiResponses => format!("{}/v1", server.url),
+    }
+}
+
 #[tokio::test]
-async fn both_wire_formats_agree_with_a_mock_server_that_is_not_ours() {
+async fn all_wires_agree_with_a_mock_server_that_is_not_ours() {
     let folder = tempfile::tempdir().unwrap();
     let usage = json!({"input_tokens": 21, "output_tokens": 6});
     let script = json!({"fixtures": [
@@ -210,9 +220,10 @@ async fn both_wire_formats_agree_with_a_mock_server_that_is_not_ours() {
         retry_delay_ms: 1,
         ..HttpConfig::default()
     };
-    for name in ["anthropic", "openai"] {
-        let provider = provider(name, &server.url, http.clone());
-        talk(&*provider).await;
+    for wire in Wire::ALL {
+        let name = wire.name();
+        let provider = client_with(wire, &base_url(wire, &server), http.clone());
+        talk(wire, &*provider).await;
         let (result, events) = send(&*provider, &[Message::text(Role::User, "overload")]).await;
         let error = result.unwrap_err();
         let is_overloaded = matches!(
@@ -230,7 +241,7 @@ async fn both_wire_formats_agree_with_a_mock_server_that_is_not_ours() {
 
 /// The program itself, in the folder of this repository: it looks around as the model asks, and prints the model's answer.
 #[test]
-fn the_program_works_through_both_wire_formats_with_a_mock_server_that_is_not_ours() {
+fn the_program_works_through_all_wires_with_a_mock_server_that_is_not_ours() {
     let answer = "Rind is an agent host whose plugins are sandboxed components.";
     let call = |name: &str, path: &str| json!({"toolCalls": [{"name": name, "arguments": {"path": path}}]});
     let asked = |turn: u32| json!({"userMessage": "what does this project do?", "turnIndex": turn});
@@ -243,41 +254,39 @@ fn the_program_works_through_both_wire_formats_with_a_mock_server_that_is_not_ou
     let Some(server) = serve(folder.path(), &script) else {
         return;
     };
-    for (name, key, url, base) in [
-        (
-            "anthropic",
-            "ANTHROPIC_API_KEY",
-            "ANTHROPIC_BASE_URL",
-            server.url.clone(),
-        ),
-        (
-            "openai",
-            "OPENAI_API_KEY",
-            "OPENAI_BASE_URL",
-            format!("{}/v1", server.url),
-        ),
-    ] {
+    for wire in Wire::ALL {
+        let name = wire.name();
         let rind = Rind::default();
+        rind.config(&format!(
+            "[providers.mock]\nwire = \"{name}\"\nbase_url = \"{}\"\napi_key_env = \"MOCK_KEY\"\n",
+            base_url(wire, &server)
+        ));
         let run = |args: &[&str]| {
             let mut command = rind.command(args);
-            command.env(key, "not-a-key").env(url, &base);
+            command.env("MOCK_KEY", "not-a-key");
             rind.finish(command.current_dir(workspace().join("host")))
                 .exits(0)
         };
-        let ran = run(&["run", "what does this project do?"]);
+        let question = [
+            "run",
+            "--model",
+            "mock/test-model",
+            "what does this project do?",
+        ];
+        let ran = run(&question);
         assert_eq!(ran.stdout, format!("{answer}\n"), "{name}");
         for line in [
-            format!("model: {name} "),
+            "model: mock test-model".to_owned(),
             "● list_files .".to_owned(),
             "● read_file Cargo.toml".to_owned(),
         ] {
             assert!(
                 ran.stderr.lines().any(|shown| shown.starts_with(&line)),
-                "{line}\n{}",
+                "{name}: {line}\n{}",
                 ran.stderr
             );
         }
-        let ran = run(&["run", "what does this project do?", "--json"]);
+        let ran = run(&[&question[..], &["--json"]].concat());
         let events = ran.json_lines();
         let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
         assert!(of("text-delta") > 1, "{name}: streamed in pieces");

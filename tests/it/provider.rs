@@ -15,6 +15,8 @@ mod situations;
 mod tunnel;
 mod wires;
 
+pub(crate) use wires::client_with;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;

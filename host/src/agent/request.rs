@@ -186,7 +186,7 @@ impl TurnScope {
                 let mend = error.mend().filter(|_| !is_paid);
                 return Err(match &error {
                     _ if is_cancelled => NoAnswer::Cancelled,
-                    provider::Error::WindowExceeded { .. } => NoAnswer::TooLong(why),
+                    provider::Error::WindowExceeded { .. } if !is_paid => NoAnswer::TooLong(why),
                     _ if mend.is_some_and(|mend| provider.mend(mend, request)) => {
                         NoAnswer::Mended(why)
                     }

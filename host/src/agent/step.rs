@@ -233,6 +233,10 @@ impl Turn<'_> {
             message.content = vec![Content::text(text.clone())];
             message.extra = None;
         }
+        if message.joined_text() != written {
+            // The server put it beside other words, and may have repeated them in it.
+            message.extra = None;
+        }
         mend(&mut message, &self.agent.spec.session.messages());
         let reply = Reply {
             draft: message.joined_text(),

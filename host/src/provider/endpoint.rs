@@ -165,13 +165,17 @@ impl Endpoint {
         host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// Text of the server, fit for an error. Some servers repeat the key they refuse, so it is
-    /// taken out first.
+    /// Text of the server, fit for an error. Some servers repeat the key they refuse, or the headers
+    /// of the request, so these are taken out first.
     pub(crate) fn said(&self, text: &str) -> ServerText {
-        match &self.key {
-            Some(key) => ServerText::new(&key.hide_in(text)),
-            None => ServerText::new(text),
-        }
+        let headers = self
+            .headers
+            .values()
+            .filter_map(|value| value.to_str().ok());
+        let headers = headers.filter_map(ApiKey::new);
+        let secrets = self.key.iter().cloned().chain(headers);
+        let text = secrets.fold(text.to_owned(), |text, secret| secret.hide_in(&text));
+        ServerText::new(&text)
     }
 }
 

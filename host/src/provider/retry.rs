@@ -175,6 +175,10 @@ pub(crate) fn status_failure(
     }
 }
 
+/// Length of a message within which a server says in its own words that a request is too long, in
+/// bytes. Some repeat the request behind them, and that may speak of context windows too.
+const MAX_OWN_WORDS_BYTES: usize = 400;
+
 /// Whether a refusal means that the request exceeds the context window. Every server words this
 /// differently.
 fn is_too_long(status: u16, message: &str, code: &str) -> bool {
@@ -184,7 +188,8 @@ fn is_too_long(status: u16, message: &str, code: &str) -> bool {
     ) {
         return true;
     }
-    let said = message.to_lowercase();
+    let own = message.floor_char_boundary(MAX_OWN_WORDS_BYTES);
+    let said = message.get(..own).unwrap_or_default().to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
     status == 413
         || matches!(status, 400 | 422 | 429 | 500)
@@ -379,6 +384,7 @@ mod tests {
     fn every_status_has_its_error_and_says_whether_it_may_pass() {
         let quota = r#"{"error":{"message":"spent","code":"insufficient_quota"}}"#;
         let filter = r#"{"error":{"message":"no","code":"content_filter"}}"#;
+        let repeated = format!("unknown role; input: {} context window", "x ".repeat(200));
         let unknown = r#"{"error":{"message":"no `m`","code":"model_not_found"}}"#;
         let table: &[(u16, Option<&str>, &str, &str, bool)] = &[
             (400, None, "x", "BadRequest", false),
@@ -416,6 +422,7 @@ mod tests {
                 "WindowExceeded",
                 false,
             ),
+            (400, None, &repeated, "BadRequest", false),
             (
                 500,
                 None,

@@ -4,6 +4,7 @@
 //! Text of a shell is split into words and not understood. It must not know whose files they are. Start from [`files`].
 
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Places that names of files are relative to.
@@ -34,9 +35,23 @@ pub(super) fn files(text: &str, places: Places<'_>) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the folders of these files, with and without links: a program reads modules and data beside itself. A folder that
-/// is broader than a program's own is left out: the home folder, a hidden folder right in it (`~/.ssh`, `~/.claude`), which
-/// holds keys of programs, a folder around these, and one right below the root.
+/// Endings of files that interpreters run.
+const SCRIPT_EXTENSIONS: &[&str] = &[
+    "bash", "cjs", "js", "lua", "mjs", "php", "pl", "ps1", "py", "rb", "sh", "ts", "zsh",
+];
+
+/// Whether a file is run, and not only read.
+fn is_program(file: &Path) -> bool {
+    let extension = file.extension().and_then(|extension| extension.to_str());
+    let is_executable = |metadata: std::fs::Metadata| metadata.permissions().mode() & 0o111 != 0;
+    extension.is_some_and(|extension| SCRIPT_EXTENSIONS.contains(&extension))
+        || file.metadata().is_ok_and(is_executable)
+}
+
+/// Returns the folders of the programs among these files, with and without links: a program reads modules and data beside
+/// itself, while a file that it is given says nothing of those beside it. A folder that is broader than a program's own is
+/// left out: the home folder, a hidden folder right in it (`~/.ssh`, `~/.claude`), which holds keys of programs, a folder
+/// around these, and one right below the root.
 pub(super) fn folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
     let is_narrow = |folder: &Path| {
@@ -48,7 +63,7 @@ pub(super) fn folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
         !home.starts_with(folder) && !is_hidden && folder.components().count() > 2
     };
     let mut found: Vec<PathBuf> = Vec::new();
-    for file in files {
+    for file in files.iter().filter(|file| is_program(file)) {
         let named = file.parent().map(Path::to_owned);
         let real = file.canonicalize().ok();
         let real = real.as_deref().and_then(Path::parent).map(Path::to_owned);
@@ -109,6 +124,7 @@ mod tests {
             "home/.claude/hooks/main.py",
             "home/.claude/check.sh",
             "home/check.sh",
+            "home/.config/tool/data.json",
             "home/bin/check.sh",
             "check.sh",
             "elsewhere/lib.sh",
@@ -123,7 +139,7 @@ mod tests {
         let key = home.join("bin/key.sh");
         std::os::unix::fs::symlink(home.join(".claude/check.sh"), &key).unwrap();
         let files = files.map(|file| root.join(file)).into_iter();
-        let files: Vec<PathBuf> = files.take(5).chain([link, key]).collect();
+        let files: Vec<PathBuf> = files.take(6).chain([link, key]).collect();
         let expected = ["home/.claude/hooks", "home/bin", "elsewhere"];
         assert_eq!(folders(&files, &home), expected.map(|name| root.join(name)));
         assert_eq!(

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, File};
+use cap_std::fs::{Dir, File, MetadataExt};
 use tokio_util::sync::CancellationToken;
 
 use super::known::Version;
@@ -162,6 +162,20 @@ impl Workspace {
     pub(super) fn version(&self, path: &str, cap: u64) -> Result<Version, WorkspaceError> {
         let (file, _) = self.open_file(path)?;
         write::version_of(file, cap).map_err(|source| WorkspaceError::from_io(path, source))
+    }
+
+    /// Returns how a file's other names (hard links) are told in a preview of a write, which changes its content under all of
+    /// them; empty if it has none.
+    pub(super) fn other_names(&self, path: &str) -> Result<String, WorkspaceError> {
+        let (file, _) = self.open_file(path)?;
+        let metadata = file.metadata();
+        let metadata = metadata.map_err(|source| WorkspaceError::from_io(path, source))?;
+        let n_others = metadata.nlink().saturating_sub(1);
+        Ok(match n_others {
+            0 => String::new(),
+            1 => "; the file has another name (hard link), which may be outside of the workspace, and changes there too".to_owned(),
+            n => format!("; the file has {n} other names (hard links), which may be outside of the workspace, and changes there too"),
+        })
     }
 
     /// Reads a whole file of at most `cap` bytes.

@@ -14,7 +14,7 @@ pub(super) fn client(wire: Wire, url: &str) -> Arc<dyn Provider> {
     client_with(wire, url, quick())
 }
 
-pub(super) fn client_with(wire: Wire, url: &str, http: HttpConfig) -> Arc<dyn Provider> {
+pub(crate) fn client_with(wire: Wire, url: &str, http: HttpConfig) -> Arc<dyn Provider> {
     let endpoint = Endpoint {
         provider: "test".to_owned(),
         url: Endpoint::parse_url("test", "URL", url).unwrap(),

@@ -333,6 +333,8 @@ async fn a_question_says_what_a_call_would_meet() {
     let fixture = Fixture::new();
     fixture.put("a.txt", "one\ntwo\nthreé\ntwo\n");
     fixture.put("bytes", [0xff, b'\n', b'x']);
+    fixture.put("named", "x\n");
+    std::fs::hard_link(fixture.inside("named"), fixture.inside("twice")).unwrap();
     let edit = |old: &str, all: bool| {
         let arguments =
             json!({"path": "a.txt", "old_text": old, "new_text": "x", "replace_all": all});
@@ -353,6 +355,10 @@ async fn a_question_says_what_a_call_would_meet() {
         ),
         (write("a.txt"), "replaces 19 bytes, 4 lines"),
         (write("bytes"), "replaces 3 bytes, 2 lines"),
+        (
+            write("named"),
+            "replaces 2 bytes, 1 line; the file has another name (hard link)",
+        ),
         (write("b.txt"), "a file that is not there yet"),
         (write("../outside/secret.txt"), ""),
         (("read_file", json!({"path": "a.txt"})), ""),

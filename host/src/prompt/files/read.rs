@@ -30,10 +30,9 @@ impl ReadFile {
     /// Returns the text for the model, under this name.
     pub(super) fn block(&self, name: &str) -> String {
         let more = if self.is_cut { "\n[cut here]" } else { "" };
-        format!(
-            "<file path=\"{name}\">\n{}{more}\n</file>",
-            self.text.trim()
-        )
+        // The text cannot end its own block and go on as if it were another file, or none.
+        let text = self.text.trim().replace("</file", "<\\/file");
+        format!("<file path=\"{name}\">\n{text}{more}\n</file>")
     }
 }
 

@@ -1,20 +1,21 @@
 //! Reads the name of a Gemini model: its path, its version, whether it thinks.
 
 /// Returns the path of a model below the API version. `models/` may be omitted; names in other
-/// collections, such as `tunedModels/NAME`, are used unchanged. A name cannot escape this path:
-/// segments that are empty or consist of dots are dropped.
+/// collections, such as `tunedModels/NAME`, are used unchanged. A name cannot leave this path: a
+/// segment of dots is sent as a name that no model has, which the server refuses.
 pub(super) fn path(name: &str) -> String {
-    let segments: Vec<String> = name.split('/').filter_map(segment).collect();
+    let segments: Vec<String> = name.split('/').map(segment).collect();
     match segments.as_slice() {
         [only] => format!("models/{only}"),
         _ => segments.join("/"),
     }
 }
 
-/// Percent-encodes a path segment. `None` for a segment that would change the path.
-fn segment(text: &str) -> Option<String> {
-    if matches!(text, "" | "." | "..") {
-        return None;
+/// Percent-encodes a path segment.
+fn segment(text: &str) -> String {
+    if matches!(text, "." | "..") {
+        // Encoded twice: URLs read `%2E%2E` as `..` too.
+        return text.replace('.', "%252E");
     }
     let mut encoded = String::with_capacity(text.len());
     for c in text.chars() {
@@ -24,7 +25,7 @@ fn segment(text: &str) -> Option<String> {
             c => encoded.push(c),
         }
     }
-    Some(encoded)
+    encoded
 }
 
 /// Reads the version of a model from its name, such as (2, 5) in `gemini-2.5-flash`; `None` for a
@@ -65,9 +66,10 @@ mod tests {
             ("gemini-2.5-pro", "models/gemini-2.5-pro"),
             ("models/gemini-2.5-pro", "models/gemini-2.5-pro"),
             ("tunedModels/mine", "tunedModels/mine"),
-            ("../../../v1/files", "v1/files"),
+            ("../v1/files", "%252E%252E/v1/files"),
+            ("a/./b", "a/%252E/b"),
             ("a:b?c#d%2e", "models/a%3Ab%3Fc%23d%252e"),
-            ("", ""),
+            ("", "models/"),
         ] {
             assert_eq!(path(name), expected, "{name}");
         }

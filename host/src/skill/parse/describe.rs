@@ -44,9 +44,11 @@ pub(super) fn describe(
     Ok(())
 }
 
+/// The beginning of a text. It ends in no blank: what is read again, after it was written, is trimmed.
 fn cut(text: &str, limit: usize) -> String {
     text.get(..text.floor_char_boundary(limit))
         .unwrap_or_default()
+        .trim_end()
         .to_owned()
 }
 

@@ -49,17 +49,18 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
 /// The lines of the text that is replaced, or the reason why nothing will be.
 fn target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, WorkspaceError> {
     let content = workspace.read(&asked.path, CAP_BYTES)?;
-    Ok(Some(match plan(content, asked) {
-        Err(why) => format!("nothing will change: {why}"),
-        Ok(Plan { change, .. }) if change.n_places > 1 => count(change.n_places, "place"),
-        Ok(Plan { change, .. }) => {
-            let (first, last) = change.lines;
-            match first == last {
-                true => format!("line {first}"),
-                false => format!("lines {first} to {last}"),
-            }
-        }
-    }))
+    let change = match plan(content, asked) {
+        Err(why) => return Ok(Some(format!("nothing will change: {why}"))),
+        Ok(Plan { change, .. }) => change,
+    };
+    let (first, last) = change.lines;
+    let place = match change.n_places > 1 {
+        true => count(change.n_places, "place"),
+        false if first == last => format!("line {first}"),
+        false => format!("lines {first} to {last}"),
+    };
+    let names = workspace.other_names(&asked.path)?;
+    Ok(Some(format!("{place}{names}")))
 }
 
 /// Whether the file changed since the model read it. Other reasons against the edit are told by the edit itself.

@@ -46,7 +46,8 @@ fn target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, Wo
                 content.split_inclusive(|byte| *byte == b'\n').count(),
                 "line",
             );
-            format!("replaces {} bytes, {lines}", content.len())
+            let names = workspace.other_names(&asked.path)?;
+            format!("replaces {} bytes, {lines}{names}", content.len())
         }
         Err(WorkspaceError::Missing(_)) => "a file that is not there yet".to_owned(),
         Err(error) => return Err(error),
