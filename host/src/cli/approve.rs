@@ -33,6 +33,16 @@ pub(super) enum AskedAnswer {
     Person(Option<PersonAnswer>),
 }
 
+impl AskedAnswer {
+    /// Whether it allows nothing, so that it can be given unread.
+    pub(super) fn is_no(&self) -> bool {
+        matches!(
+            self,
+            Self::Call(ApprovalAnswer::No(_)) | Self::Person(Some(PersonAnswer::Yes(false)))
+        )
+    }
+}
+
 impl AskedQuestion {
     /// Returns the answer of somebody who is not there any more: a no, or the default of the plugin.
     pub(super) fn unanswered(&self, why: &str) -> AskedAnswer {
@@ -49,7 +59,7 @@ impl Asked {
         let (question, mut answer) = (self.question, self.answer);
         let screen = screen(&question);
         tokio::select! {
-            given = screen.ask(|line| parse(line, &question)) => {
+            given = screen.approve(|line| parse(line, &question), AskedAnswer::is_no) => {
                 let _ = answer.send(given.unwrap_or_else(|| question.unanswered("")));
             }
             () = cancel.cancelled() => render::say(""),

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use super::command::ProjectTemplate;
+use super::project::Brought;
 use super::question::{Line, Screen};
 use super::render::grants::{from_where, short};
 use super::render::{BOLD, DIM, PLUGIN, WARN};
@@ -20,7 +22,10 @@ pub(super) async fn ask_plugin(question: &Question) -> Option<Yes> {
         "n" | "no" => Some(None),
         _ => None,
     };
-    plugin_screen(question).ask(parse).await.flatten()
+    plugin_screen(question)
+        .approve(parse, Option::is_none)
+        .await
+        .flatten()
 }
 
 fn plugin_screen(question: &Question) -> Screen {
@@ -112,9 +117,7 @@ fn what_changed(earlier: &GrantAnswer, question: &Question) -> String {
 pub(super) async fn ask_project(
     workspace: &Path,
     trust: &ProjectTrust,
-    plugins: &[(String, String)],
-    skills: &[(String, String)],
-    settings: &str,
+    brought: &Brought,
 ) -> Option<bool> {
     let parse = |line: &str| match line.to_lowercase().as_str() {
         "y" | "yes" | "o" | "once" => Some(Some(false)),
@@ -122,23 +125,20 @@ pub(super) async fn ask_project(
         "n" | "no" => Some(None),
         _ => None,
     };
-    let screen = project_screen(workspace, trust, plugins, skills, settings);
-    screen.ask(parse).await.flatten()
+    let screen = project_screen(workspace, trust, brought);
+    screen.approve(parse, Option::is_none).await.flatten()
 }
 
-fn project_screen(
-    workspace: &Path,
-    trust: &ProjectTrust,
-    plugins: &[(String, String)],
-    skills: &[(String, String)],
-    settings: &str,
-) -> Screen {
+fn project_screen(workspace: &Path, trust: &ProjectTrust, brought: &Brought) -> Screen {
     let mut head = vec![
         Line::new("")
             .styled(WARN.bold(), "? ")
             .own("the project ")
             .theirs(BOLD, &workspace.display().to_string())
-            .own(" brings things of its own in .rind"),
+            .own(&format!(
+                " brings things of its own in {}",
+                brought.places.join(" and ")
+            )),
     ];
     if let ProjectTrust::Changed { since } = trust {
         head.push(
@@ -155,18 +155,28 @@ fn project_screen(
             .own(": ")
             .theirs(DIM, description)
     };
-    let of_plugins = plugins.iter().map(|plugin| row("  plugin ", plugin));
-    let of_skills = skills.iter().map(|skill| row("  skill ", skill));
-    let lines = settings
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| Line::new("    | ").of_block(line));
-    let of_settings: Vec<Line> = lines.collect();
+    let of_plugins = brought
+        .plugins
+        .iter()
+        .map(|plugin| row("  plugin ", plugin));
+    let of_skills = brought.skills.iter().map(|skill| row("  skill ", skill));
+    let of_template = |template: &ProjectTemplate| {
+        let head = Line::new("  template /")
+            .theirs(PLUGIN, &template.name)
+            .own(": ")
+            .theirs(DIM, &template.description);
+        let mut lines = vec![head];
+        lines.extend(block(&template.text));
+        lines
+    };
+    let of_templates = brought.templates.iter().flat_map(of_template);
+    let of_settings: Vec<Line> = block(&brought.settings).collect();
     let title = (!of_settings.is_empty()).then(|| Line::new("  settings:"));
     Screen {
         parts: vec![
             head,
             of_plugins.chain(of_skills).collect(),
+            of_templates.collect(),
             title.into_iter().chain(of_settings).collect(),
         ],
         covers: vec![
@@ -177,6 +187,12 @@ fn project_screen(
     }
 }
 
+/// The lines of a text that are not empty.
+fn block(text: &str) -> impl Iterator<Item = Line> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines.map(|line| Line::new("    | ").of_block(line))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,21 +201,34 @@ mod tests {
     fn everything_that_a_project_brings_is_in_the_question() {
         let settings: String = (0..500).map(|n| format!("line{n} = {n}\n")).collect();
         let plugins = [("a\n? forged".to_owned(), "d".repeat(5_000))];
-        let screen = project_screen(
-            Path::new("/w\n? x"),
-            &ProjectTrust::New,
-            &plugins,
-            &[("review".to_owned(), "reads".to_owned())],
-            &settings,
-        );
+        let template = ProjectTemplate {
+            name: "deploy".to_owned(),
+            description: "Deploys".to_owned(),
+            text: "\n\nFirst.\nThen rm -rf /\n".to_owned(),
+        };
+        let brought = Brought {
+            places: vec![".rind", ".claude/skills"],
+            plugins: plugins.to_vec(),
+            skills: vec![("review".to_owned(), "reads".to_owned())],
+            templates: vec![template],
+            settings,
+        };
+        let screen = project_screen(Path::new("/w\n? x"), &ProjectTrust::New, &brought);
         let n_settings = screen.parts.last().map_or(0, Vec::len);
         assert_eq!(n_settings, 501);
         let all = format!("{:?}", screen.parts);
-        assert!(
-            all.contains("line499 = 499")
-                && all.contains("review")
-                && all.contains(&"d".repeat(5_000))
-        );
+        let long = "d".repeat(5_000);
+        for text in [
+            "line499 = 499",
+            "review",
+            &long,
+            "deploy",
+            "Deploys",
+            "Then rm -rf /",
+            "in .rind and .claude/skills",
+        ] {
+            assert!(all.contains(text), "{text}: {all}");
+        }
         assert!(
             all.contains("a\\\\u{a}? forged") && all.contains("/w\\\\u{a}? x"),
             "{all}"

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
+use super::command::{ProjectTemplate, project_templates};
 use super::exit_code::{Usage, bail_usage};
 use super::permission::ask_project;
 use super::render;
@@ -26,6 +27,20 @@ pub(super) const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagent
 
 /// Folders of a project outside of `.rind` with skills that other programs read too. They are trusted together with it.
 const SKILL_FOLDERS: [&str; 2] = [".claude/skills", ".agents/skills"];
+
+/// Everything that a project brings, as the question about it shows it.
+#[derive(Debug, Default)]
+pub(super) struct Brought {
+    /// Folders of the project that it is in.
+    pub(super) places: Vec<&'static str>,
+    /// Names and descriptions of plugins.
+    pub(super) plugins: Vec<(String, String)>,
+    /// Names and descriptions of skills.
+    pub(super) skills: Vec<(String, String)>,
+    pub(super) templates: Vec<ProjectTemplate>,
+    /// Text of its settings.
+    pub(super) settings: String,
+}
 
 /// Returns the project's folder in its present state, when it is trusted. Asks where nothing is known and somebody can be
 /// asked; says what is left out and how to change that otherwise.
@@ -67,10 +82,14 @@ pub(super) async fn trusted(
         ));
         return Ok(None);
     }
-    let plugins = plugins(paths, &held);
-    let settings = settings(paths, &held);
-    let skills = skills(paths, &held);
-    let answer = ask_project(&paths.workspace, &trust, &plugins, &skills, &settings).await;
+    let brought = Brought {
+        places: places(paths),
+        plugins: plugins(paths, &held),
+        skills: skills(paths, &held),
+        templates: project_templates(paths, &held),
+        settings: settings(paths, &held),
+    };
+    let answer = ask_project(&paths.workspace, &trust, &brought).await;
     let Some(is_always) = answer else {
         return Ok(None);
     };
@@ -154,6 +173,12 @@ fn brings_something(paths: &Paths) -> bool {
             .iter()
             .any(|folder| is_there(paths.workspace.join(folder)))
         || file_names(paths).into_iter().any(is_there)
+}
+
+fn places(paths: &Paths) -> Vec<&'static str> {
+    let folders = std::iter::once(".rind").chain(SKILL_FOLDERS);
+    let is_there = |folder: &&str| paths.workspace.join(folder).symlink_metadata().is_ok();
+    folders.filter(is_there).collect()
 }
 
 /// Name and description of each plugin that would be loaded, in the project's own words.

@@ -6,18 +6,14 @@
 use tokio::time::Instant;
 
 use super::super::approve::{self, Asked, AskedAnswer, AskedQuestion};
-use super::super::question::Screen;
+use super::super::question::{Screen, UNREAD};
 use super::super::render::wrap::wrap;
 use super::super::render::{DIM, WARN, styled};
 use super::super::terminal::{QUIET, Size};
-use crate::point::handle::PersonAnswer;
 use crate::tool::approval::ApprovalAnswer;
 
 /// Line in place of the answers until keys are taken.
 const NOT_YET: &str = "  answers in a moment; keys are ignored until then";
-
-/// Line where not even the question fits on the screen.
-const TOO_SMALL: &str = "  it does not fit on this screen: [v]iew all of it, then answer:";
 
 /// Least rows of a screen on which a row stays free for a second row of what is typed.
 const MIN_SPARE_ROWS: usize = 12;
@@ -114,7 +110,7 @@ impl OpenQuestion {
             return rows;
         }
         let shown = self.screen.fitted(room.size.columns, self.n_free(room));
-        let tail = self.tail(shown.is_cut, shown.is_enough, room.size);
+        let tail = self.tail(shown.is_cut, room.size);
         let mut rows = shown.rows;
         if let Some(hint) = self.hint {
             rows.push(styled(WARN, hint));
@@ -136,15 +132,13 @@ impl OpenQuestion {
 
     /// Rows for the question itself.
     fn n_free(&self, room: Room) -> usize {
-        let n_tail = self.tail(true, true, room.size).len();
+        let n_tail = self.tail(true, room.size).len();
         room.beside(n_tail + usize::from(self.hint.is_some()))
     }
 
-    fn tail(&self, is_cut: bool, is_enough: bool, size: Size) -> Vec<String> {
-        match is_enough || self.is_seen {
-            true => wrapped(self.screen.prompt(is_cut).trim_end(), size),
-            false => wrapped(TOO_SMALL, size),
-        }
+    fn tail(&self, is_cut: bool, size: Size) -> Vec<String> {
+        let prompt = self.screen.prompt(is_cut && !self.is_seen);
+        wrapped(prompt.trim_end(), size)
     }
 
     fn page_tail(&self, n_more: usize, size: Size) -> Vec<String> {
@@ -193,8 +187,8 @@ impl OpenQuestion {
             self.hint = Some("invalid answer: type one of the letters in brackets, then Enter");
             return Effect::Invalid;
         };
-        if !shown.is_enough && !self.is_seen && !is_no(&answer) {
-            self.hint = Some("read it first: v and Enter");
+        if shown.is_cut && !self.is_seen && !answer.is_no() {
+            self.hint = Some(UNREAD);
             return Effect::Invalid;
         }
         let words = match &answer {
@@ -226,15 +220,6 @@ impl OpenQuestion {
         // Who asked may be gone by now.
         let _ = sender.send(answer);
     }
-}
-
-/// Whether an answer allows nothing, so that it can be given unread.
-fn is_no(answer: &AskedAnswer) -> bool {
-    matches!(
-        answer,
-        AskedAnswer::Call(ApprovalAnswer::No(_))
-            | AskedAnswer::Person(Some(PersonAnswer::Yes(false)))
-    )
 }
 
 fn wrapped(words: &str, size: Size) -> Vec<String> {

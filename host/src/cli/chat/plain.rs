@@ -17,6 +17,7 @@ use super::super::command::{Action, Commands, Outcome};
 use super::super::exit_code::ExitStatus;
 use super::super::open::Opened;
 use super::super::programs::Programs;
+use super::super::question::UNREAD;
 use super::super::render;
 use super::super::render::hold::{at_once, hold};
 use super::super::render::turn::TurnRenderer;
@@ -356,7 +357,7 @@ impl Plain {
     ) {
         let screen = approve::screen(&asked.question);
         let open = hold();
-        let (mut is_whole, mut is_shown) = (false, false);
+        let (mut is_whole, mut is_shown, mut is_seen) = (false, false, false);
         let mut is_cut = false;
         let mut opens = Some(tokio::time::Instant::now() + QUIET);
         let [terminated, hung_up] = &mut self.ended;
@@ -368,11 +369,12 @@ impl Plain {
                     true => (screen.all_rows(size), false),
                     false => screen.rows(size),
                 };
+                is_seen |= !is_cut;
                 for row in rows {
                     at_once(format_args!("{row}\n"));
                 }
                 if opens.is_none() {
-                    at_once(screen.prompt(is_cut));
+                    at_once(screen.prompt(!is_seen));
                 }
             }
             tokio::select! {
@@ -407,7 +409,7 @@ impl Plain {
                     opens = None;
                     // Also the beginning of a line.
                     terminal::drop_typed();
-                    at_once(screen.prompt(is_cut));
+                    at_once(screen.prompt(!is_seen));
                 }
                 line = self.lines.recv() => match line {
                     None => break asked.question.unanswered(""),
@@ -417,9 +419,13 @@ impl Plain {
                     }
                     Some(line) if screen.is_view(line.trim(), is_cut) => (is_whole, is_shown) = (true, false),
                     Some(line) => match approve::parse(line.trim(), &asked.question) {
-                        Some(answer) => break answer,
-                        None => {
-                            at_once("invalid answer: type one of the letters in brackets\n");
+                        Some(answer) if is_seen || answer.is_no() => break answer,
+                        given => {
+                            let words = match given {
+                                Some(_) => UNREAD,
+                                None => "invalid answer: type one of the letters in brackets",
+                            };
+                            at_once(format_args!("{words}\n"));
                             is_shown = false;
                         }
                     },

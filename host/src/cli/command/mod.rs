@@ -152,6 +152,29 @@ fn is_skill_name(name: &str) -> bool {
 }
 
 /// Names that no skill may take.
+/// A template that a project brings, as a person reads it before it is trusted.
+#[derive(Clone, Debug)]
+pub(super) struct ProjectTemplate {
+    pub(super) name: String,
+    pub(super) description: String,
+    /// Text that stands for what a person types.
+    pub(super) text: String,
+}
+
+/// Returns the templates that a project brings.
+pub(super) fn project_templates(paths: &Paths, held: &HeldFolder) -> Vec<ProjectTemplate> {
+    let entries = find::of_project(paths, held).into_iter();
+    let templates = entries.map(|entry| ProjectTemplate {
+        text: match &entry.kind {
+            Kind::Template(template) => template.source().to_owned(),
+            _ => String::new(),
+        },
+        name: entry.name,
+        description: entry.description,
+    });
+    templates.collect()
+}
+
 pub(super) fn reserved() -> Vec<&'static str> {
     built_in::names().collect()
 }

@@ -71,7 +71,7 @@ pub(super) async fn accept(
     });
     if has_terminal {
         let screen = screen(&before, new, &more);
-        if screen.ask(yes_or_no).await == Some(true) {
+        if screen.approve(yes_or_no, |yes| !yes).await == Some(true) {
             return Ok(());
         }
         bail!(

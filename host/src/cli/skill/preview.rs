@@ -48,7 +48,7 @@ pub(super) fn screen(all: &[Ready], skills: &Path) -> Screen {
 
 /// Asks; whether the answer is yes.
 pub(super) async fn accepts(screen: &Screen) -> bool {
-    screen.ask(yes_or_no).await == Some(true)
+    screen.approve(yes_or_no, |yes| !yes).await == Some(true)
 }
 
 /// Says that another command has to end first.

@@ -1,7 +1,7 @@
 //! Questions about tool calls within a chat.
 
 use insta::assert_snapshot;
-use rind_tests::cli::Rind;
+use rind_tests::cli::{Rind, Terminal};
 
 use super::{SIZE, conversation};
 
@@ -18,13 +18,24 @@ fn writes(n_lines: usize) -> String {
         + "[[reply]]\ntimes = 0\ntext = \"Done.\"\n"
 }
 
+/// Looks at the pages of a question up to the last one, and goes back to it.
+fn read_to_its_end(terminal: &mut Terminal) {
+    while !terminal.screen().contains("end; Enter returns") {
+        let before = terminal.screen();
+        terminal
+            .keys("\r")
+            .until("the next page", |screen| screen != before);
+    }
+    terminal.keys("\r").sees("[y]es").sees_no("[v]iew");
+}
+
 #[test]
 fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_steers() {
     let rind = Rind::with_script(&writes(60));
     let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins", "write"], SIZE, &[]) else {
         return;
     };
-    terminal.sees("[n]o and why");
+    terminal.sees("[n]o");
     assert_snapshot!(terminal.picture_from("? write_file"), @r"
     ? write_file wants to change files (write)
       file: long.txt
@@ -42,7 +53,7 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
       … 51 more rows: v shows all
       always covers write_file in the workspace's own folder, not in folders
       ↪  below it
-      [v]iew all, [y]es, [a]lways in this session, or [n]o and why:
+      [v]iew first, then [y]es, [a]lways in this session, or [n]o and why:
     ›
     ");
     terminal.keys("v\r").sees("more rows; Enter shows the next");
@@ -68,9 +79,13 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
     ");
     terminal
         .keys("\rq\r")
-        .sees("[n]o and why")
+        .sees("[n]o and")
         .keys("a\r")
-        .sees("Now short.txt.");
+        .sees("read it to its end first");
+    assert!(!rind.workspace().join("long.txt").exists());
+    terminal.keys("v\r").sees("more rows; Enter shows the next");
+    read_to_its_end(&mut terminal);
+    terminal.keys("a\r").sees("Now short.txt.");
     terminal.sees("You said: write");
     terminal.sees_no("Enter steers");
     assert_snapshot!(terminal.picture_from("32 + line 31"), @"
@@ -146,22 +161,17 @@ fn a_question_that_does_not_fit_on_the_screen_is_read_before_it_is_answered() {
     };
     terminal
         .sees("? write_file wants")
-        .sees("[v]iew all of it")
+        .sees("[v]iew first")
         .keys("y\r")
-        .sees("read it first");
+        .sees("read it to its end first");
     assert!(!rind.workspace().join("long.txt").exists());
     terminal.keys("n\r").sees("Now short.txt.");
     terminal
-        .sees("[v]iew all of it")
+        .sees("[v]iew first")
         .keys("v\r")
         .sees("file: short.txt");
-    while !terminal.screen().contains("end; Enter returns") {
-        let before = terminal.screen();
-        terminal
-            .keys("\r")
-            .until("the next page", |screen| screen != before);
-    }
-    terminal.keys("\r").sees("[y]es").keys("y\r");
+    read_to_its_end(&mut terminal);
+    terminal.keys("y\r");
     terminal.sees("You said: write").sees_no("Enter steers");
     terminal.keys("\u{4}");
     assert_eq!(terminal.ends(), Some(0));
