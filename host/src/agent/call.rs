@@ -126,14 +126,14 @@ impl Allowed {
 
 impl TurnScope {
     /// Skips a call because steering came before it was judged.
-    pub(super) fn skip(&self, by: By<'_>, call: ToolCall) -> RanCall {
-        self.tell_call(by, &call);
+    pub(super) async fn skip(&self, by: By<'_>, call: ToolCall) -> RanCall {
+        self.emit_call(by, &call).await;
         Refusal::new("user", SKIPPED).of(call, Vec::new())
     }
 
     /// Refuses a call of the host's own accord, before it is judged.
-    pub(super) fn refuse(&self, by: By<'_>, call: ToolCall, why: &str) -> RanCall {
-        self.tell_call(by, &call);
+    pub(super) async fn refuse(&self, by: By<'_>, call: ToolCall, why: &str) -> RanCall {
+        self.emit_call(by, &call).await;
         Refusal::new("host", why).of(call, Vec::new())
     }
 
@@ -143,9 +143,9 @@ impl TurnScope {
         known.and_then(|entry| entry.spec.plugin.clone())
     }
 
-    fn tell_call(&self, by: By<'_>, call: &ToolCall) {
+    async fn emit_call(&self, by: By<'_>, call: &ToolCall) {
         self.spec.events.emit(Event::ToolCall {
-            call: call.clone(),
+            call: self.call_for_watchers(by.caller, call).await,
             plugin: self.plugin_of(call),
             by: by.name(),
             parent_id: by.caller.call.as_deref().map(str::to_owned),
@@ -154,7 +154,7 @@ impl TurnScope {
 
     /// Judges a call; one that is refused comes back as if it had run.
     pub(super) async fn judge(&self, by: By<'_>, call: ToolCall) -> Result<Allowed, Box<RanCall>> {
-        self.tell_call(by, &call);
+        self.emit_call(by, &call).await;
         let mut proposed = call.clone();
         let mut notes = Vec::new();
         match self.check(by, &mut proposed, &mut notes).await {
@@ -344,7 +344,7 @@ impl TurnScope {
             is_changed,
         } = allowed;
         self.spec.events.emit(Event::ToolStart {
-            call: call.clone(),
+            call: self.call_for_watchers(by.caller, &call).await,
             effect_class: entry.spec.effect_class,
             plugin: entry.spec.plugin.clone(),
             by: by.name(),

@@ -100,12 +100,12 @@ impl Turn<'_> {
         let caller = self.caller();
         let by = By::model(&caller);
         if let Some(why) = cut {
-            let refused = self.scope.refuse(by, call, why);
+            let refused = self.scope.refuse(by, call, why).await;
             self.lock_ran().push(refused);
             return None;
         }
         if self.agent.steering.has_steering() {
-            let skipped = self.scope.skip(by, call);
+            let skipped = self.scope.skip(by, call).await;
             self.lock_ran().push(skipped);
             return None;
         }

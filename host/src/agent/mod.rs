@@ -39,6 +39,7 @@ mod step;
 mod stream;
 mod system;
 mod turn;
+mod watchers;
 
 pub use archive::{
     ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check as check_archival,

@@ -6,9 +6,9 @@
 //! [`ActiveTurns`] leads from a plugin's handle to the running turn. Hooks hold the handle and a scope holds the hooks, so the way
 //! there is weak: a strong one would keep all of them for ever.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -19,6 +19,7 @@ use super::halt::Halt;
 use super::host_calls::{HostCall, HostCallCounts};
 use super::sink::AgentSink;
 use super::skill::{ActiveSkills, SkillMemory, SkillParts};
+use super::watchers::JudgedCall;
 use crate::event::Event;
 use crate::lock::lock;
 use crate::message::{Message, Usage};
@@ -90,6 +91,8 @@ pub(super) struct TurnScope {
     /// Tools of the agent; those of the spec are those that the turn began with.
     tools: RwLock<Arc<ToolRegistry>>,
     tally: Mutex<Tally>,
+    /// Calls that were judged for those who watch; the latest first.
+    judged_calls: Mutex<VecDeque<JudgedCall>>,
     /// Subagents whose caller went away before they had ended; they were told to stop.
     leftover: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -136,6 +139,11 @@ impl Spent {
 }
 
 impl TurnScope {
+    /// The calls that were judged for those who watch.
+    pub(super) fn judged_calls(&self) -> MutexGuard<'_, VecDeque<JudgedCall>> {
+        lock(&self.judged_calls)
+    }
+
     pub(super) fn new(
         spec: Arc<AgentSpec>,
         dispatcher: Arc<Dispatcher>,
@@ -158,6 +166,7 @@ impl TurnScope {
             cancel,
             is_over: AtomicBool::new(false),
             tally: Mutex::default(),
+            judged_calls: Mutex::default(),
             leftover: Mutex::default(),
         });
         scope.family.active_turns.enter(&scope);

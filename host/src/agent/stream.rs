@@ -21,7 +21,6 @@ use super::emit::blocked;
 use super::pending::Heard;
 use super::scope::TurnScope;
 use crate::event::Event;
-use crate::message::{Content, Message, Origin, Role};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
@@ -359,52 +358,6 @@ impl TurnScope {
             Some(said) => Err(said.clone()),
             None => Ok(judged.value.text),
         }
-    }
-
-    /// Returns a text for observers that may contain text of the model and is not output: the text
-    /// that hooks pass, or the reason why it is not shown.
-    pub(super) async fn for_watchers(&self, caller: &Caller, text: String) -> String {
-        match self.streaming(caller) {
-            Streaming::Free => text,
-            Streaming::Judged => self.look_at(caller, text).await.unwrap_or_else(|said| {
-                let AttributedText { plugin, text } = said;
-                format!("[not shown: plugin {plugin} stopped it: {text}]")
-            }),
-            held @ Streaming::Held(_) if !text.trim().is_empty() => format!(
-                "[not shown: it is judged by {} only as part of a whole answer]",
-                held.holders().join(", ")
-            ),
-            Streaming::Held(_) => text,
-        }
-    }
-
-    /// Returns a message for observers. `judged` is its text if hooks already checked it. Messages
-    /// of the user and results of tools are shown unchanged; reasoning is shown only if no hook
-    /// checks text of the model.
-    pub(super) async fn message_for_watchers(
-        &self,
-        caller: &Caller,
-        message: &Message,
-        judged: Option<String>,
-    ) -> Message {
-        let mut shown = message.clone();
-        shown.drop_extra();
-        let is_judged = message.role != Role::Tool && !message.is_users();
-        if !is_judged || self.streaming(caller) == Streaming::Free {
-            return shown;
-        }
-        shown
-            .content
-            .retain(|part| !matches!(part, Content::Thinking { .. }));
-        // The text of a task comes from the parent agent, whose hooks saw it in the call.
-        if message.origin != Some(Origin::Agent) && !message.joined_text().is_empty() {
-            let text = match judged {
-                Some(text) => text,
-                None => self.for_watchers(caller, message.joined_text()).await,
-            };
-            shown.set_text(text);
-        }
-        shown
     }
 
     /// Emits a correction: the shown text, and the text that replaces it.

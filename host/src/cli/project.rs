@@ -28,7 +28,7 @@ pub(super) const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagent
 /// Folders of a project outside of `.rind` with skills that other programs read too. They are trusted together with it.
 const SKILL_FOLDERS: [&str; 2] = [".claude/skills", ".agents/skills"];
 
-/// Everything that a project brings, as the question about it shows it.
+/// Things that a project brings, as the question about it shows them.
 #[derive(Debug, Default)]
 pub(super) struct Brought {
     /// Folders of the project that it is in.

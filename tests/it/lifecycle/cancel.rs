@@ -58,10 +58,10 @@ async fn a_turn_that_is_cancelled_while_a_tool_runs() {
         matches!(stamped.event, Event::ToolStart { .. })
     })
     .await;
-    assert_snapshot!(fired(&running.stream), @r"
+    assert_snapshot!(fired(&running.stream), @"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
-    main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end turn-end
+    main 1.1: context pre-reason before-provider-request after-provider-response post-reason output-delta message-end pre-tool post-tool message-end turn-end
     ");
 }
 
@@ -91,14 +91,14 @@ async fn a_turn_that_is_cancelled_while_a_subagent_works() {
     // Its parent does not wait for it before it closes its own calls, so each of them for itself.
     let mut lines: Vec<String> = fired(&running.stream).lines().map(str::to_owned).collect();
     lines.sort_by_key(|line| line.starts_with("sub"));
-    assert_snapshot!(lines.join("\n"), @r"
+    assert_snapshot!(lines.join("\n"), @"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
-    main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool subagent-start
+    main 1.1: context pre-reason before-provider-request after-provider-response post-reason output-delta message-end pre-tool output-delta subagent-start
     main 1.1: post-tool message-end
     main 1.1: subagent-end turn-end
-    sub 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
-    sub 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool
+    sub 1.0: turn-start pre-assess post-assess output-delta message-end system-prompt before-system-prompt after-system-prompt
+    sub 1.1: context pre-reason before-provider-request after-provider-response post-reason output-delta message-end pre-tool
     sub 1.1: post-tool message-end turn-end
     ");
 }

@@ -79,10 +79,10 @@ async fn a_provider_that_fails() {
     let script = vec![work().remove(0), broken()];
     let (running, stop) = path(script, json!({})).await;
     assert_eq!(stop, StopReason::Failed);
-    assert_snapshot!(fired(&running.stream), @r"
+    assert_snapshot!(fired(&running.stream), @"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
-    main 1.1: context pre-reason before-provider-request output-delta after-provider-response post-reason message-end pre-tool post-tool message-end
+    main 1.1: context pre-reason before-provider-request output-delta after-provider-response post-reason output-delta message-end pre-tool post-tool message-end
     main 1.2: context pre-reason before-provider-request error turn-end
     ");
 }
@@ -92,11 +92,11 @@ async fn a_provider_that_fails_in_a_subagent() {
     let script = vec![run_agent(), broken(), Reply::text("done")];
     let (running, stop) = path(script, json!({})).await;
     assert_eq!(stop, StopReason::Done);
-    assert_snapshot!(fired(&running.stream), @r"
+    assert_snapshot!(fired(&running.stream), @"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
-    main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool subagent-start
-    sub 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
+    main 1.1: context pre-reason before-provider-request after-provider-response post-reason output-delta message-end pre-tool output-delta subagent-start
+    sub 1.0: turn-start pre-assess post-assess output-delta message-end system-prompt before-system-prompt after-system-prompt
     sub 1.1: context pre-reason before-provider-request error turn-end
     main 1.1: subagent-end post-tool message-end
     main 1.2: context pre-reason before-provider-request output-delta after-provider-response post-reason message-end pre-reflect post-reflect pre-output post-output turn-end
@@ -149,11 +149,11 @@ async fn a_turn_that_is_refused_in_a_subagent() {
     let answers = json!({"pre-reason": {"depth": 1, "block": "no"}});
     let (running, stop) = path(script, answers).await;
     assert_eq!(stop, StopReason::Done);
-    assert_snapshot!(fired(&running.stream), @r"
+    assert_snapshot!(fired(&running.stream), @"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
-    main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool subagent-start
-    sub 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
+    main 1.1: context pre-reason before-provider-request after-provider-response post-reason output-delta message-end pre-tool output-delta subagent-start
+    sub 1.0: turn-start pre-assess post-assess output-delta message-end system-prompt before-system-prompt after-system-prompt
     sub 1.1: context pre-reason turn-end
     main 1.1: subagent-end post-tool message-end
     main 1.2: context pre-reason before-provider-request output-delta after-provider-response post-reason message-end pre-reflect post-reflect pre-output post-output turn-end
@@ -167,11 +167,11 @@ async fn a_call_that_is_refused_and_a_turn_that_is_cut() {
     let mut running = setup.build();
     let outcome = running.turn(INPUT).await;
     assert_eq!(outcome.summary.stop, StopReason::MaxSteps);
-    assert_snapshot!(fired(&running.stream), @r"
+    assert_snapshot!(fired(&running.stream), @"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
-    main 1.1: context pre-reason before-provider-request output-delta after-provider-response post-reason message-end pre-tool post-tool message-end
-    main 1.2: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end pre-output output-delta post-output turn-end
+    main 1.1: context pre-reason before-provider-request output-delta after-provider-response post-reason output-delta message-end pre-tool post-tool message-end
+    main 1.2: context pre-reason before-provider-request after-provider-response post-reason output-delta message-end pre-tool post-tool message-end pre-output output-delta post-output turn-end
     ");
 }
 

@@ -236,10 +236,13 @@ impl Run {
             task: task.clone(),
             tools: tools.clone(),
         });
+        let shown = scope
+            .call_text_for_watchers(&self.caller, task.clone())
+            .await;
         scope.spec.events.emit(Event::SubagentStart {
             subagent: id.clone(),
             plugin,
-            task: task.clone(),
+            task: shown,
             tools,
             call_id: self.caller.call.as_deref().map(str::to_owned),
         });

@@ -72,6 +72,40 @@ async fn no_event_shows_what_content_safety_masks() {
 }
 
 #[tokio::test]
+async fn arguments_of_calls_are_shown_as_hooks_let_them_through() {
+    let joined = CARD.replace(' ', "");
+    let many: Vec<String> = (0..100).map(|n| format!("{n} {CARD}")).collect();
+    for (arguments, expected) in [
+        (json!({"path": format!("card {CARD}")}), "[card masked]"),
+        (
+            json!({"path": "a.txt", "more": [{"card": CARD}]}),
+            "[card masked]",
+        ),
+        (json!({"path": "a.txt", "more": many}), "not_shown"),
+        (json!({"path": "a.txt"}), "a.txt"),
+        (json!(format!("{{\"path\": \"{CARD}")), "[card masked]"),
+    ] {
+        let script = vec![Reply::call("read_file", arguments), Reply::text("ok")];
+        let (_host, setup) = guarded(script).await;
+        let mut running = setup.build();
+        running.turn("go on with the work").await;
+        let calls = running.stream.iter().filter(|stamped| {
+            matches!(
+                stamped.event,
+                Event::ToolCall { .. } | Event::ToolStart { .. } | Event::MessageEnd { .. }
+            )
+        });
+        let calls = calls.filter_map(|stamped| match &stamped.event {
+            Event::MessageEnd { message } if message.role != Role::Assistant => None,
+            _ => Some(serde_json::to_string(stamped).unwrap()),
+        });
+        let said = calls.collect::<Vec<_>>().join("\n");
+        assert!(!said.contains(CARD) && !said.contains(&joined), "{said}");
+        assert!(said.matches(expected).count() >= 2, "{expected}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn where_a_hook_judges_whole_answers_nothing_of_one_leaves_before() {
     let text = format!("the card {CARD} is");
     let setup = Setup::new(vec![read_with(&text), Reply::text(format!("{text} yours"))])

@@ -1,0 +1,224 @@
+//! Text of the model as those see it who watch a turn: the screen and programs that read its events.
+//!
+//! Owns the rule that no event holds such text before the hooks that judge it have let it through, whether it is beside the answer or
+//! in the arguments of a call. It must not know who watches. What is asked of a person before a call, and what the session
+//! keeps, is the text as it is.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::scope::TurnScope;
+use crate::message::{Content, Message, Origin, Role, ToolCall};
+use crate::point::caller::Caller;
+use crate::point::dispatch::AttributedText;
+use crate::point::streaming::Streaming;
+
+/// Name in the arguments of a call that are not shown, before the reason.
+const NOT_SHOWN: &str = "not_shown";
+
+/// Reason why arguments are not shown that are judged otherwise as a whole than one by one, or are too many for that.
+const CHANGED: &str = "plugins change what stands in these arguments";
+
+/// Name of a tool that is not shown.
+const UNSHOWN_TOOL: &str = "[not shown]";
+
+/// Most values of a call that are judged one by one; each costs a call of each hook.
+const MAX_VALUES: usize = 64;
+
+/// Longest texts of a call whose judgement is kept for the next event about it.
+const MAX_KEPT_BYTES: usize = 16 << 10;
+
+/// Most calls whose judgement is kept.
+const MAX_KEPT_CALLS: usize = 32;
+
+/// A call that hooks have judged. It is in several events, and is judged for the first of them alone.
+#[derive(Clone)]
+pub(super) struct JudgedCall {
+    /// Text that was judged: the name and all texts.
+    text: String,
+    /// Plugins whose code led to it.
+    chain: Vec<Arc<str>>,
+    /// Name and arguments as they are shown.
+    shown: (String, Value),
+}
+
+impl TurnScope {
+    /// Returns a text for observers that may contain text of the model and is not output: the text
+    /// that hooks pass, or the reason why it is not shown.
+    pub(super) async fn for_watchers(&self, caller: &Caller, text: String) -> String {
+        match self.streaming(caller) {
+            Streaming::Free => text,
+            Streaming::Judged => match self.look_at(caller, text).await {
+                Ok(text) => text,
+                Err(said) => format!("[not shown: {}]", stopped(&said)),
+            },
+            held @ Streaming::Held(_) if !text.trim().is_empty() => format!(
+                "[not shown: it is judged by {} only as part of a whole answer]",
+                held.holders().join(", ")
+            ),
+            Streaming::Held(_) => text,
+        }
+    }
+
+    /// Returns a message for observers. `judged` is its text if hooks already checked it. Messages
+    /// of the user and results of tools are shown unchanged; reasoning is shown only if no hook
+    /// checks text of the model.
+    pub(super) async fn message_for_watchers(
+        &self,
+        caller: &Caller,
+        message: &Message,
+        judged: Option<String>,
+    ) -> Message {
+        let mut shown = message.clone();
+        shown.drop_extra();
+        let is_judged = message.role != Role::Tool && !message.is_users();
+        if !is_judged || self.streaming(caller) == Streaming::Free {
+            return shown;
+        }
+        shown
+            .content
+            .retain(|part| !matches!(part, Content::Thinking { .. }));
+        for part in &mut shown.content {
+            if let Content::ToolCall(call) = part {
+                *call = self.call_for_watchers(caller, call).await;
+            }
+        }
+        let text = message.joined_text();
+        if !text.is_empty() {
+            shown.set_text(match judged {
+                Some(text) => text,
+                // The text of a task is that of a call of the parent agent.
+                None if message.origin == Some(Origin::Agent) => {
+                    self.call_text_for_watchers(caller, text).await
+                }
+                None => self.for_watchers(caller, text).await,
+            });
+        }
+        shown
+    }
+
+    /// Returns a call for observers: its arguments as hooks of `output-delta` let them through. Hooks that judge whole answers
+    /// alone have seen the call in its answer.
+    pub(super) async fn call_for_watchers(&self, caller: &Caller, call: &ToolCall) -> ToolCall {
+        let mut shown = ToolCall {
+            extra: None,
+            ..call.clone()
+        };
+        if self.streaming(caller) != Streaming::Judged {
+            return shown;
+        }
+        let text = format!("{} {}", call.name, readable(&call.arguments));
+        // Not every hook is called for every caller.
+        let is_same = |known: &&JudgedCall| known.text == text && known.chain == caller.call_chain;
+        let known = self.judged_calls().iter().find(is_same).cloned();
+        let (name, arguments) = match known {
+            Some(known) => known.shown,
+            None => {
+                let judged = self.judge_call(caller, call, &text).await;
+                if text.len() <= MAX_KEPT_BYTES {
+                    let mut calls = self.judged_calls();
+                    calls.truncate(MAX_KEPT_CALLS - 1);
+                    calls.push_front(JudgedCall {
+                        text,
+                        chain: caller.call_chain.clone(),
+                        shown: judged.clone(),
+                    });
+                }
+                judged
+            }
+        };
+        (shown.name, shown.arguments) = (name, arguments);
+        shown
+    }
+
+    /// Judges a call, whose texts are `text`.
+    async fn judge_call(&self, caller: &Caller, call: &ToolCall, text: &str) -> (String, Value) {
+        // One look at all of it is enough for nearly every call.
+        match self.look_at(caller, text.to_owned()).await {
+            Ok(judged) if judged == text => return (call.name.clone(), call.arguments.clone()),
+            Ok(_) => {}
+            Err(said) => {
+                return (
+                    UNSHOWN_TOOL.to_owned(),
+                    json!({ NOT_SHOWN: stopped(&said) }),
+                );
+            }
+        }
+        if n_values(&call.arguments) > MAX_VALUES {
+            return (UNSHOWN_TOOL.to_owned(), json!({ NOT_SHOWN: CHANGED }));
+        }
+        let name = self.for_watchers(caller, call.name.clone()).await;
+        let arguments = self.value_for_watchers(caller, &call.arguments).await;
+        if name == call.name && arguments == call.arguments {
+            // What was seen in the whole is in none of its parts.
+            return (UNSHOWN_TOOL.to_owned(), json!({ NOT_SHOWN: CHANGED }));
+        }
+        (name, arguments)
+    }
+
+    /// Returns a text from the arguments of a call for observers.
+    pub(super) async fn call_text_for_watchers(&self, caller: &Caller, text: String) -> String {
+        match self.streaming(caller) {
+            Streaming::Judged => self.for_watchers(caller, text).await,
+            Streaming::Free | Streaming::Held(_) => text,
+        }
+    }
+
+    /// Judges the texts and numbers of a value one by one.
+    async fn value_for_watchers(&self, caller: &Caller, value: &Value) -> Value {
+        match value {
+            Value::String(text) => self.for_watchers(caller, text.clone()).await.into(),
+            Value::Number(number) => {
+                let text = number.to_string();
+                match self.for_watchers(caller, text.clone()).await {
+                    judged if judged == text => value.clone(),
+                    judged => judged.into(),
+                }
+            }
+            Value::Array(items) => {
+                let mut judged = Vec::with_capacity(items.len());
+                for item in items {
+                    judged.push(Box::pin(self.value_for_watchers(caller, item)).await);
+                }
+                judged.into()
+            }
+            Value::Object(fields) => {
+                let mut judged = Map::new();
+                for (name, field) in fields {
+                    let name = self.for_watchers(caller, name.clone()).await;
+                    let field = Box::pin(self.value_for_watchers(caller, field)).await;
+                    judged.insert(name, field);
+                }
+                judged.into()
+            }
+            Value::Null | Value::Bool(_) => value.clone(),
+        }
+    }
+}
+
+fn n_values(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(n_values).sum(),
+        Value::Object(fields) => fields.values().map(|field| 1 + n_values(field)).sum(),
+        _ => 1,
+    }
+}
+
+/// The texts and numbers of a value, as they would be read: without what JSON escapes.
+fn readable(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(readable).collect::<Vec<_>>().join("\n"),
+        Value::Object(fields) => {
+            let each = fields.iter();
+            let each = each.map(|(name, field)| format!("{name}: {}", readable(field)));
+            each.collect::<Vec<_>>().join("\n")
+        }
+        other => other.to_string(),
+    }
+}
+
+fn stopped(said: &AttributedText) -> String {
+    format!("plugin {} stopped it: {}", said.plugin, said.text)
+}
