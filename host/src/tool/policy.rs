@@ -16,7 +16,7 @@ use serde_json::Value;
 pub(crate) use overview::Overview;
 pub use rule::PolicyRule;
 
-use super::command::{Command, CommandPattern, Matched};
+use super::command::{Command, CommandPattern, MAX_BYTES, Matched};
 use super::preview::told;
 use super::subject::{Subject, WorkspacePath};
 use crate::config::Section;
@@ -258,7 +258,7 @@ impl Policy for ToolPolicy {
             Subject::Tree(place) => ruled(Facet::Tree(place)),
             Subject::Command(command) => {
                 let mut parts = command.parts.iter();
-                parts.any(|part| ruled(Facet::Part(part))) || command.doubt.is_some()
+                parts.any(|part| ruled(Facet::Part(part))) || command.why_asked().is_some()
             }
         };
         let default = self.defaults.of(call.spec.effect_class);
@@ -288,6 +288,15 @@ impl ToolPolicy {
     }
 
     fn ruling_of_command(&self, spec: &ToolSpec, command: &Command) -> Ruling {
+        if let Some(n_bytes) = command.n_bytes_too_long {
+            let by = format!(
+                "a limit of the system: no program is started with an argument of more than {MAX_BYTES} bytes, and the command                  has {n_bytes}; write it to a file and run that"
+            );
+            return Ruling {
+                strictness: Strictness::Deny,
+                by,
+            };
+        }
         let is_chain = command.parts.len() > 1;
         let of_parts = command.parts.iter().map(|part| {
             let mut ruling = self.ruling_of(spec, Facet::Part(part));
@@ -298,18 +307,21 @@ impl ToolPolicy {
             }
             ruling
         });
-        let of_doubt = command.doubt.iter().map(|why| {
-            let mut ruling = self.ruling_of(spec, Facet::Doubt);
+        let marked = |facet, words: &str, why: &str| {
+            let mut ruling = self.ruling_of(spec, facet);
             if ruling.strictness != Strictness::Allow {
-                ruling.by = format!(
-                    "{}, and it cannot be read with certainty ({})",
-                    ruling.by,
-                    clean(why, MAX_PART_BYTES)
-                );
+                let why = clean(why, MAX_PART_BYTES);
+                ruling.by = format!("{}, and {words} ({why})", ruling.by);
             }
             ruling
-        });
-        let rulings = of_parts.chain(of_doubt);
+        };
+        let doubt = command.doubt.as_ref();
+        let of_doubt =
+            doubt.map(|why| marked(Facet::Doubt, "it cannot be read with certainty", why));
+        let outside = command.outside.as_ref().filter(|_| doubt.is_none());
+        let of_outside =
+            outside.map(|why| marked(Facet::Outside, "rules allow simple commands only", why));
+        let rulings = of_parts.chain(of_doubt).chain(of_outside);
         let strictest = rulings.min_by_key(|ruling| Reverse(ruling.strictness));
         strictest.unwrap_or_else(|| self.ruling_of(spec, Facet::Doubt))
     }
@@ -373,11 +385,9 @@ pub fn allow_line(spec: &ToolSpec, subject: &Subject) -> String {
         None => spec.name.clone(),
     };
     let narrower = match subject {
-        // A star in what is covered would be any text in a rule.
         Subject::Command(command) => command.covers().ok().filter(|covers| {
-            covers
-                .iter()
-                .all(|cover| !cover.contains('*') && CommandPattern::new(cover).is_ok())
+            let mut covers = covers.iter().map(|cover| pattern_of(cover));
+            covers.all(|pattern| CommandPattern::new(&pattern).is_ok())
         }),
         Subject::File(WorkspacePath::Known(path)) if !path.contains(['*', '?', '[', '{', '\\']) => {
             Some(vec![path.clone()])
@@ -396,15 +406,19 @@ pub fn allow_line(spec: &ToolSpec, subject: &Subject) -> String {
         Some(texts) => texts
             .iter()
             .map(|text| {
-                // Only at the end it says that there may be more.
-                let pattern = text
-                    .strip_suffix('…')
-                    .map_or_else(|| quoted(text), |fixed| quoted(&format!("{fixed}*")));
+                let pattern = quoted(&pattern_of(text));
                 format!("{{ tool = {tool}, {key} = {pattern}, decision = \"allow\" }}")
             })
             .collect(),
     };
     format!("tools.rules = [{}]", rules.join(", "))
+}
+
+/// Turns a scope of "always" into a pattern: only at its end it says that there may be more.
+fn pattern_of(cover: &str) -> String {
+    cover
+        .strip_suffix('…')
+        .map_or_else(|| cover.to_owned(), |fixed| format!("{fixed}*"))
 }
 
 #[cfg(test)]
