@@ -38,8 +38,17 @@ fn find(name: &str) -> Option<&'static Carrier> {
     carriers.find(|carrier| carrier.names.contains(&name))
 }
 
+/// Returns the verb of which a program is the one that git starts for it: `git-push`.
+pub(super) fn own_program_of_git(name: &str) -> Option<&str> {
+    name.strip_prefix("git-").filter(|verb| !verb.is_empty())
+}
+
 /// Doubts a part one of whose arguments is a command, or may be one.
 pub(super) fn read(name: &str, arguments: &[Word], command: &mut Command) {
+    if let Some(verb) = own_program_of_git(name) {
+        let verb = [Word::Literal(verb.to_owned())];
+        return read(GIT, &[&verb, arguments].concat(), command);
+    }
     let Some(carrier) = find(name) else {
         return;
     };
@@ -89,9 +98,7 @@ impl Carrier {
             };
             if self.valued.contains(&text) {
                 at += 2;
-            } else if self.flags.iter().any(|flag| is_flag(&flag))
-                || self.valued.iter().any(|option| is_joined(&option))
-            {
+            } else if self.flags.iter().any(is_flag) || self.valued.iter().any(is_joined) {
                 at += 1;
             } else if text.starts_with('-') {
                 return Err(text);

@@ -7,6 +7,7 @@
 //!
 //! Start from [`Command::read`].
 
+mod alphabet;
 mod carried;
 mod mention;
 mod nested;
@@ -61,8 +62,9 @@ pub struct Part {
     is_altered: bool,
     /// Whether it is the output of another part that goes to a file.
     is_redirection: bool,
-    /// Other names of the file that a redirection writes: rules that deny look at each.
-    other_paths: Vec<String>,
+    /// Further texts for rules that deny: other names of the file that a redirection writes, what a program's variables are set
+    /// to, what is known of its unknown words.
+    others: Vec<String>,
 }
 
 /// A whole command.
@@ -100,21 +102,18 @@ impl Command {
     #[must_use]
     pub fn resolved(mut self, place: impl Fn(&str) -> WorkspacePath) -> Self {
         for part in self.parts.iter_mut().filter(|part| part.is_redirection) {
-            let others = part
-                .other_paths
-                .iter()
-                .filter_map(|path| match place(path) {
-                    WorkspacePath::Known(known) => Some(known),
-                    WorkspacePath::Unknown => None,
-                });
+            let others = part.others.iter().filter_map(|path| match place(path) {
+                WorkspacePath::Known(known) => Some(known),
+                WorkspacePath::Unknown => None,
+            });
             let others: Vec<String> = others.collect();
-            part.other_paths.extend(others);
+            part.others.extend(others);
             let Some(Word::Literal(path)) = part.words.first_mut() else {
                 continue;
             };
             if let WorkspacePath::Known(known) = place(path) {
                 let as_written = std::mem::replace(path, known);
-                part.other_paths.push(as_written);
+                part.others.push(as_written);
             } else if !path.starts_with('/') {
                 // It leads out, by `..` or a link.
                 let why = format!("the target of `> {path}` is unknown");
@@ -159,7 +158,7 @@ impl Command {
                     part.words = vec![Word::Any];
                 } else if plain.split('/').any(|name| name == "..") {
                     why = Some(format!("`> {path}` with `..`"));
-                    part.other_paths.push(pattern::without_parents(&plain));
+                    part.others.push(pattern::without_parents(&plain));
                     *path = plain;
                 } else {
                     *path = plain;
@@ -211,7 +210,7 @@ impl Part {
             words,
             is_altered: false,
             is_redirection: false,
-            other_paths: Vec::new(),
+            others: Vec::new(),
         }
     }
 

@@ -86,8 +86,24 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
     ),
 ];
 
+/// Adds a part as it was read, and what it starts besides itself.
+pub(super) fn start_read(part: Part, depth: usize, command: &mut Command) {
+    let Part {
+        words,
+        is_altered,
+        others,
+        ..
+    } = part;
+    let n_before = command.parts.len();
+    start(words, is_altered, depth, command);
+    // The part itself stands behind what it starts.
+    if let Some(part) = command.parts[n_before..].last_mut() {
+        part.others = others;
+    }
+}
+
 /// Adds a part, and what it starts besides itself.
-pub(super) fn start(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command) {
+fn start(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command) {
     if depth > MAX_DEPTH {
         return command.doubt("commands in commands in commands");
     }
@@ -109,6 +125,9 @@ pub(super) fn start(words: Vec<Word>, is_altered: bool, depth: usize, command: &
 /// Reads what a program starts besides itself into `command`.
 fn read(program: &str, arguments: &[Word], is_altered: bool, depth: usize, command: &mut Command) {
     let name = base_name(program);
+    if program.contains('=') || read::RESERVED.contains(&program) {
+        command.outside(format!("a program with the name `{program}`"));
+    }
     // Also behind `command` and `builtin`.
     if CHANGING.contains(&program) {
         command.doubt(format!("`{program}` may change what follows"));

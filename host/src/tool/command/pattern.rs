@@ -176,10 +176,11 @@ impl CommandPattern {
             pieces
         };
         let mut patterns = vec![join(&self.words)];
-        if let Some((last, before)) = self.words.split_last() {
-            if last.chars().eq([STAR]) && !before.is_empty() {
-                patterns.push(join(before));
-            }
+        if let Some((last, before)) = self.words.split_last()
+            && last.chars().eq([STAR])
+            && !before.is_empty()
+        {
+            patterns.push(join(before));
         }
         patterns
     }
@@ -196,7 +197,7 @@ impl CommandPattern {
 fn spellings(part: &Part) -> Vec<Vec<Word>> {
     let mut spellings = vec![part.words.clone()];
     if part.is_redirection {
-        let others = part.other_paths.iter();
+        let others = part.others.iter();
         spellings.extend(others.map(|path| vec![Word::Literal(plain_path(path))]));
         return spellings;
     }
@@ -208,6 +209,10 @@ fn spellings(part: &Part) -> Vec<Vec<Word>> {
     let arguments = part.words.get(1..).unwrap_or_default();
     if name != program {
         spellings.push([std::slice::from_ref(&named), arguments].concat());
+    }
+    if let Some(verb) = carried::own_program_of_git(name) {
+        let verb = ["git", verb].map(|word| Word::Literal(word.to_owned()));
+        spellings.push([&verb, arguments].concat());
     }
     let verb_at = carried::verb_at(name, arguments).filter(|at| *at > 0);
     if let Some(from_verb) = verb_at.and_then(|at| arguments.get(at..)) {

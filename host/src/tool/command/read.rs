@@ -13,14 +13,16 @@
 //!
 //! Words are separated by blanks and tabs. The first word is no reserved word and has no `=`. Whatever is outside of the grammar is
 //! marked at its first character, by [`Reader::outside`] when the programs are still known (a variable among the arguments) and by
-//! [`Reader::doubt`] when they are not. Neither mark is ever taken back, so a mistake behind one cannot allow anything.
+//! [`Reader::doubt`] when they are not. Neither mark is ever taken back, so a mistake behind one cannot allow anything; and what is
+//! allowed must have none but the characters of `alphabet.rs`.
 
+use super::alphabet;
 use super::nested::{self, MAX_DEPTH};
 use super::pattern::STAR;
 use super::{Command, MAX_PARTS, Part, Word};
 
 /// Words that begin or end what is more than a simple command, in any of the shells.
-const RESERVED: &[&str] = &[
+pub(super) const RESERVED: &[&str] = &[
     "-",
     "[[",
     "]]",
@@ -57,6 +59,9 @@ pub(super) fn read(text: &str, depth: usize, command: &mut Command) {
         return command.doubt("a NUL in it");
     }
     Reader::new(text, depth, false, command).list(None);
+    if !alphabet::is_plain(text) {
+        command.outside("a character that not every shell takes alike");
+    }
 }
 
 /// Reads a pattern of the settings into `command`: as it stands, with [`STAR`] for each `*` outside of quotes.
@@ -76,6 +81,8 @@ struct Reader<'a> {
 #[derive(Default)]
 struct Simple {
     words: Vec<Word>,
+    /// Text of its assignments, and what is known of its unknown words.
+    others: Vec<String>,
     has_assignments: bool,
     has_redirections: bool,
 }
@@ -243,6 +250,7 @@ impl<'a> Reader<'a> {
         if simple.words.is_empty() {
             if is_assignment(written) {
                 simple.has_assignments = true;
+                simple.others.push(building.text);
                 return self.outside("it sets variables");
             }
             if written.contains(&'=') {
@@ -258,6 +266,9 @@ impl<'a> Reader<'a> {
                 }
             }
         }
+        if building.is_any && !building.text.is_empty() {
+            simple.others.push(building.text.clone());
+        }
         simple.words.push(building.word());
     }
 
@@ -265,6 +276,7 @@ impl<'a> Reader<'a> {
     fn finish(&mut self, simple: Simple) {
         let Simple {
             words,
+            others,
             has_assignments,
             ..
         } = simple;
@@ -274,14 +286,16 @@ impl<'a> Reader<'a> {
             } else if simple.has_redirections && !self.is_pattern {
                 self.outside("a redirection without a command");
             }
-        } else if self.is_pattern {
-            let is_altered = has_assignments;
-            self.command.parts.push(Part {
-                is_altered,
-                ..Part::program(words)
-            });
         } else {
-            nested::start(words, has_assignments, self.depth, self.command);
+            let part = Part {
+                is_altered: has_assignments,
+                others,
+                ..Part::program(words)
+            };
+            match self.is_pattern {
+                true => self.command.parts.push(part),
+                false => nested::start_read(part, self.depth, self.command),
+            }
         }
     }
 

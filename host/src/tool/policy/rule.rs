@@ -250,12 +250,13 @@ impl PolicyRule {
     /// Returns the reason why the rule matches none of the known tools, each its plugin and its name; `None` when it can match.
     pub(super) fn fault(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
         let program = self.command.as_ref().and_then(CommandPattern::program);
-        if let Some(program) = program.filter(|program| runs_unread(program)) {
-            if self.decision == Rule::Allow {
-                return Some(format!(
-                    "`{program}` starts other programs, and no rule allows that, so this rule has no effect; allow the other                      program and let the model start it directly"
-                ));
-            }
+        if let Some(program) = program.filter(|program| runs_unread(program))
+            && self.decision == Rule::Allow
+        {
+            return Some(format!(
+                "`{program}` starts other programs, and no rule allows that, so this rule has no effect; allow the other \
+                 program and let the model start it directly"
+            ));
         }
         let tool = self.tool.as_ref()?;
         if known.iter().any(|(plugin, name)| tool.is(*plugin, name)) {

@@ -10,7 +10,7 @@ mod run;
 
 use std::time::{Duration, Instant};
 
-use rind::tool::command::{Command, Part, Word};
+use rind::tool::command::{Command, CommandPattern, Matched, Part, Word};
 use rind::tool::subject::WorkspacePath;
 
 use lines::Lines;
@@ -19,8 +19,9 @@ use run::Shell;
 /// Lines that are made for each round, of which those are run that have no doubt.
 const N_LINES: usize = 2_000;
 
-/// Rounds of a test that is not told how long to go on.
+/// Rounds of a test that is not told how long to go on, and the time after which it begins no other.
 const N_ROUNDS: usize = 4;
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// Whether a part may be this call.
 fn is_it(words: &[Word], call: &[String]) -> bool {
@@ -57,6 +58,10 @@ fn disagreement(command: &Command, ran: &run::Ran) -> Option<String> {
         let mut programs = parts().filter(|part| !part.is_redirection());
         !programs.any(|part| is_it(part.words(), call))
     });
+    let undenied = ran.calls.iter().find(|call| {
+        let deny = CommandPattern::new(&format!("{} *", call[0])).unwrap();
+        !parts().any(|part| deny.matched_by_name(part) != Matched::No)
+    });
     let unwritten = ran.files.iter().find(|file| {
         let file = std::slice::from_ref(*file);
         !parts()
@@ -64,6 +69,7 @@ fn disagreement(command: &Command, ran: &run::Ran) -> Option<String> {
             .any(|part| is_it(part.words(), file))
     });
     let calls = unread.map(|call| format!("ran {call:?}"));
+    let calls = calls.or_else(|| undenied.map(|call| format!("a rule denies {call:?} in vain")));
     calls.or_else(|| unwritten.map(|file| format!("wrote {file:?}")))
 }
 
@@ -83,8 +89,8 @@ fn shells_do_what_was_read_of_a_command_and_nothing_else() {
         .collect();
     assert!(!shells.is_empty(), "there is no shell");
     for round in 0.. {
-        let is_over = limit.map_or(round >= N_ROUNDS, |limit| begin.elapsed() > limit);
-        if is_over {
+        let is_last = limit.is_none() && round >= N_ROUNDS;
+        if is_last || (round > 0 && begin.elapsed() > limit.unwrap_or(LIMIT)) {
             break;
         }
         let texts = std::iter::repeat_with(|| lines.next()).take(N_LINES);
@@ -118,6 +124,30 @@ fn shells_do_what_was_read_of_a_command_and_nothing_else() {
         n_plain > n_lines / 20 && n_sure > n_plain && n_calls > n_plain,
         "{told}"
     );
+}
+
+#[test]
+fn a_part_as_it_is_shown_is_a_pattern_of_itself() {
+    let mut lines = Lines::new(2);
+    let mut n_parts = 0;
+    for _ in 0..20_000 {
+        let text = lines.next();
+        let command = Command::read(&text);
+        let is_plain = command.why_asked().is_none();
+        let parts = command.parts.iter().filter(|_| is_plain);
+        for part in parts.filter(|part| !part.words().contains(&Word::Any)) {
+            n_parts += 1;
+            let shown = part.text();
+            let matched = match CommandPattern::new(&shown) {
+                Ok(pattern) => [pattern.matched(part), pattern.matched_by_name(part)],
+                // More than one line is no pattern.
+                Err(_) if shown.contains('\n') => continue,
+                Err(why) => panic!("{text:?}: {why}"),
+            };
+            assert_eq!(matched, [Matched::Yes; 2], "{text:?}: {shown}");
+        }
+    }
+    assert!(n_parts > 5_000, "{n_parts}");
 }
 
 #[test]

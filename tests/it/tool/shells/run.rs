@@ -12,9 +12,13 @@ const WRAPPERS: &[&str] = &[
 
 const STUBS: &[&str] = &["zqa", "zqb", "x", "f"];
 
-/// Runs each argument by itself, in a folder of its own that begins with none but `w`.
+/// Runs each argument by itself, in a folder of its own. What the line calls by itself is a function, which is faster than a
+/// program.
 const DRIVER: &str = r#"
 ulimit -t 120 -f 2048 2>/dev/null
+END=$(printf '\036')
+zqa() { printf '%s\037' zqa "$@" "$END" >> "$LOG"; }
+zqb() { printf '%s\037' zqb "$@" "$END" >> "$LOG"; }
 n=0
 for line; do
   n=$((n + 1))
