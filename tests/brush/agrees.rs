@@ -8,7 +8,7 @@ mod lines;
 use rind_brush::tool::command::Command;
 
 /// Lines that are made, of which those are compared that rules may allow.
-const N_LINES: usize = 200_000;
+const N_LINES: usize = 60_000;
 
 #[test]
 fn a_parser_that_is_kept_elsewhere_reads_alike_what_rules_may_allow() {

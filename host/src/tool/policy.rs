@@ -136,6 +136,12 @@ pub trait Policy: Send + Sync {
         _ = call;
         false
     }
+
+    /// Whether a yes for the whole session may cover a call that is asked about. The answer is yes unless a policy says otherwise.
+    fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
+        _ = call;
+        true
+    }
 }
 
 /// The operator's rules and the modes of this run; the `[tools]` section of the configuration.
@@ -263,6 +269,13 @@ impl Policy for ToolPolicy {
         };
         let default = self.defaults.of(call.spec.effect_class);
         !call.is_asked && !is_ruled && default == Rule::Ask && !self.mode.dry_run
+    }
+
+    /// Lets a yes for one command cover no other that may be denied.
+    fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
+        let is_command = matches!(call.subject, Subject::Command(_));
+        let ruling = is_command.then(|| self.ruling(call.spec, call.subject));
+        ruling.is_none_or(|ruling| ruling.strictness != Strictness::AskPerson)
     }
 }
 

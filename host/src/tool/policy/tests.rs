@@ -326,6 +326,28 @@ fn no_spelling_leads_around_the_rules_of_the_manual() {
 }
 
 #[test]
+fn a_yes_for_the_session_covers_no_command_that_may_be_denied() {
+    for (text, may_cover) in [
+        ("runner -x git pull", true),
+        ("runner -x git push", false),
+        ("rm x", true),
+        ("git push", true),
+        ("sudo x", false),
+    ] {
+        let (bash, subject) = (spec("bash", Execute), command(text));
+        let call = PolicyCall {
+            spec: &bash,
+            arguments: &json!({}),
+            subject: &subject,
+            may: &[],
+            is_asked: false,
+        };
+        let policy = policy(MANUAL, TERMINAL);
+        assert_eq!(policy.may_cover(&call), may_cover, "{text}");
+    }
+}
+
+#[test]
 fn a_command_that_no_system_starts_is_refused_unread() {
     let long = command(&"a ".repeat(3 << 20));
     for mode in [

@@ -243,7 +243,9 @@ pub(super) const CARRIERS: &[Carrier] = &[
         ..NONE
     },
     Carrier {
-        names: &["docker", "podman", "nerdctl", "buildah"],
+        names: &[
+            "docker", "podman", "nerdctl", "buildah", "ctr", "lxc", "incus",
+        ],
         verbs: &[
             "compose",
             "container",
@@ -254,6 +256,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
             "machine",
             "plugin",
             "run",
+            "tasks",
             "unshare",
         ],
         valued: &[
@@ -485,6 +488,24 @@ pub(super) const CARRIERS: &[Carrier] = &[
             "watch",
             "x",
         ],
+        flags: &["-q", "-v", "--quiet", "--verbose", "--version"],
+        ..NONE
+    },
+    Carrier {
+        names: &["cpio"],
+        long: &["rsh-command"],
+        ..NONE
+    },
+    Carrier {
+        names: &["ip"],
+        verbs: &["n", "ne", "net", "netn", "netns", "v", "vr", "vrf"],
+        flags: &["-4", "-6", "-br", "-brief", "-j", "-json", "-o", "-s"],
+        ..NONE
+    },
+    Carrier {
+        names: &["pip", "pip3", "gem"],
+        long: &["editor"],
+        verbs: &["config", "exec", "open"],
         flags: &["-q", "-v", "--quiet", "--verbose", "--version"],
         ..NONE
     },
