@@ -55,9 +55,8 @@ impl CommandPattern {
         read::read_pattern(text, &mut command);
         if let Some(why) = command.why_asked() {
             return Err(format!(
-                "`command = {text:?}` can match no command: it has {why}, and rules match only what every shell reads as it \
-                 stands; write `*` for what varies, and quotes around words with special characters, as in \"curl \
-                 'https://a.example/?q=*'\""
+                "`command = {text:?}` can match no command ({why}): rules match only what every shell reads as it stands; write `*` \
+                 for what varies, and quotes around words with special characters, as in \"curl 'https://a.example/?q=*'\""
             ));
         }
         if command.parts.len() > 1 || text.contains('\n') {
