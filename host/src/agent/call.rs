@@ -281,6 +281,9 @@ impl TurnScope {
         if let Some(plugin) = by.plugin {
             question = question.made_by(plugin);
         }
+        if !self.spec.policy.may_cover(&judged) {
+            question = question.only_now("asks every time: a rule may deny it");
+        }
         // The person is not asked about a call that would be refused anyway.
         let ctx = self.tool_ctx(by, call);
         if let Some(why) = entry.tool.refusal(&call.arguments, &ctx).await {

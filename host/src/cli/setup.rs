@@ -29,7 +29,7 @@ use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::plugin::protected;
 use crate::price::Prices;
 use crate::provider::{Choice, ProviderConfig, ProvidersConfig, Selected, scripted};
-use crate::script::HooksConfig;
+use crate::script::{HooksConfig, Script};
 use crate::session::Resolved;
 use crate::skill::Skills;
 use crate::tool::approval::Approver;
@@ -319,10 +319,11 @@ fn own_context_files(paths: &Paths) -> Vec<PathBuf> {
     std::iter::once(own).chain(claude).collect()
 }
 
-/// A host, and the policy for its tool calls.
+/// A host, the policy for its tool calls, and its scripts.
 pub(super) struct MadeHost {
     pub(super) host: Host,
     policy: Arc<ToolPolicy>,
+    scripts: Vec<Script>,
 }
 
 /// Makes a host of these parts.
@@ -336,7 +337,7 @@ pub(super) async fn host(parts: Parts<'_>) -> anyhow::Result<MadeHost> {
         .provider(parts.provider.provider, parts.provider.model)
         .paths(parts.paths.clone())
         .plugins(parts.plugins)
-        .scripts(scripts, parts.commands.clone())
+        .scripts(scripts.clone(), parts.commands.clone())
         .built_in_tools(parts.commands)
         .skills(parts.skills)
         .policy(policy.clone())
@@ -347,7 +348,11 @@ pub(super) async fn host(parts: Parts<'_>) -> anyhow::Result<MadeHost> {
         })
         .build()
         .await?;
-    Ok(MadeHost { host, policy })
+    Ok(MadeHost {
+        host,
+        policy,
+        scripts,
+    })
 }
 
 impl MadeHost {
@@ -361,14 +366,15 @@ impl MadeHost {
         Ok(session)
     }
 
-    /// Warns of rules that are about none of these tools.
+    /// Warns of rules and scripts that are about none of these tools.
     pub(super) fn warn_stray_rules(&self, config: &Config, tools: &[Arc<ToolSpec>]) {
         let known: Vec<(Option<&str>, &str)> = tools
             .iter()
             .map(|spec| (spec.plugin.as_deref(), spec.name.as_str()))
             .collect();
-        super::stray::of_rules(config, &self.policy, &known)
-            .iter()
-            .for_each(|text| render::warn(text));
+        let rules = super::stray::of_rules(config, &self.policy, &known);
+        let matchers = super::stray::of_matchers(&self.scripts, &known);
+        let all = rules.iter().chain(&matchers);
+        all.for_each(|text| render::warn(text));
     }
 }

@@ -1,10 +1,11 @@
-//! Settings of plugins that mean nothing: for a hook that a plugin does not have, a deadline that it does not get. A guard that
-//! was set to refuse at a misspelt point would not refuse, so it is said, with the line.
+//! Settings that mean nothing: for a hook that a plugin does not have, a deadline that it does not get, a tool that there is not.
+//! A guard that was set to refuse at a misspelt point would not refuse, so it is said, with the line.
 
 use crate::config::{Config, PluginSettings, PluginsConfig, Section};
 use crate::plugin::inspect::{HookReport, inspect};
 use crate::plugin::load::{Loaded, PluginSet};
 use crate::point::catalog;
+use crate::script::Script;
 use crate::tool::policy::ToolPolicy;
 
 pub(super) fn complaints(config: &Config, plugins: &PluginSet) -> anyhow::Result<Vec<String>> {
@@ -36,6 +37,15 @@ pub(super) fn of_rules(
             format!("{place}tool rule {}: {why}", index + 1)
         })
         .collect()
+}
+
+/// Reports matchers of scripts that name no tool, with the place of each script.
+pub(super) fn of_matchers(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String> {
+    let told = scripts.iter().filter_map(|script| {
+        let why = script.stray_matcher(known)?;
+        Some(format!("{}: script `{}`: {why}", script.place, script.name))
+    });
+    told.collect()
 }
 
 /// Deadlines that are longer than hooks may have.

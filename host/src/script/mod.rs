@@ -11,6 +11,7 @@ mod json;
 mod names;
 mod once;
 mod settings;
+mod stray;
 mod warm;
 
 use std::ffi::OsString;

@@ -16,7 +16,7 @@ use serde_json::Value;
 pub(crate) use overview::Overview;
 pub use rule::PolicyRule;
 
-use super::command::{Command, CommandPattern, Matched};
+use super::command::{Command, CommandPattern, MAX_BYTES, Matched};
 use super::preview::told;
 use super::subject::{Subject, WorkspacePath};
 use crate::config::Section;
@@ -135,6 +135,12 @@ pub trait Policy: Send + Sync {
     fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
         false
+    }
+
+    /// Whether a yes for the whole session may cover a call that is asked about. The answer is yes unless a policy says otherwise.
+    fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
+        _ = call;
+        true
     }
 }
 
@@ -258,11 +264,18 @@ impl Policy for ToolPolicy {
             Subject::Tree(place) => ruled(Facet::Tree(place)),
             Subject::Command(command) => {
                 let mut parts = command.parts.iter();
-                parts.any(|part| ruled(Facet::Part(part))) || command.doubt.is_some()
+                parts.any(|part| ruled(Facet::Part(part))) || command.why_asked().is_some()
             }
         };
         let default = self.defaults.of(call.spec.effect_class);
         !call.is_asked && !is_ruled && default == Rule::Ask && !self.mode.dry_run
+    }
+
+    /// Lets a yes for one command cover no other that may be denied.
+    fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
+        let is_command = matches!(call.subject, Subject::Command(_));
+        let ruling = is_command.then(|| self.ruling(call.spec, call.subject));
+        ruling.is_none_or(|ruling| ruling.strictness != Strictness::AskPerson)
     }
 }
 
@@ -288,6 +301,15 @@ impl ToolPolicy {
     }
 
     fn ruling_of_command(&self, spec: &ToolSpec, command: &Command) -> Ruling {
+        if let Some(n_bytes) = command.n_bytes_too_long {
+            let by = format!(
+                "a limit of the system: no program is started with an argument of more than {MAX_BYTES} bytes, and the command                  has {n_bytes}; write it to a file and run that"
+            );
+            return Ruling {
+                strictness: Strictness::Deny,
+                by,
+            };
+        }
         let is_chain = command.parts.len() > 1;
         let of_parts = command.parts.iter().map(|part| {
             let mut ruling = self.ruling_of(spec, Facet::Part(part));
@@ -298,18 +320,21 @@ impl ToolPolicy {
             }
             ruling
         });
-        let of_doubt = command.doubt.iter().map(|why| {
-            let mut ruling = self.ruling_of(spec, Facet::Doubt);
+        let marked = |facet, words: &str, why: &str| {
+            let mut ruling = self.ruling_of(spec, facet);
             if ruling.strictness != Strictness::Allow {
-                ruling.by = format!(
-                    "{}, and it cannot be read with certainty ({})",
-                    ruling.by,
-                    clean(why, MAX_PART_BYTES)
-                );
+                let why = clean(why, MAX_PART_BYTES);
+                ruling.by = format!("{}, and {words} ({why})", ruling.by);
             }
             ruling
-        });
-        let rulings = of_parts.chain(of_doubt);
+        };
+        let doubt = command.doubt.as_ref();
+        let of_doubt =
+            doubt.map(|why| marked(Facet::Doubt, "it cannot be read with certainty", why));
+        let outside = command.outside.as_ref().filter(|_| doubt.is_none());
+        let of_outside =
+            outside.map(|why| marked(Facet::Outside, "rules allow simple commands only", why));
+        let rulings = of_parts.chain(of_doubt).chain(of_outside);
         let strictest = rulings.min_by_key(|ruling| Reverse(ruling.strictness));
         strictest.unwrap_or_else(|| self.ruling_of(spec, Facet::Doubt))
     }
@@ -373,11 +398,9 @@ pub fn allow_line(spec: &ToolSpec, subject: &Subject) -> String {
         None => spec.name.clone(),
     };
     let narrower = match subject {
-        // A star in what is covered would be any text in a rule.
         Subject::Command(command) => command.covers().ok().filter(|covers| {
-            covers
-                .iter()
-                .all(|cover| !cover.contains('*') && CommandPattern::new(cover).is_ok())
+            let mut covers = covers.iter().map(|cover| pattern_of(cover));
+            covers.all(|pattern| CommandPattern::new(&pattern).is_ok())
         }),
         Subject::File(WorkspacePath::Known(path)) if !path.contains(['*', '?', '[', '{', '\\']) => {
             Some(vec![path.clone()])
@@ -396,15 +419,19 @@ pub fn allow_line(spec: &ToolSpec, subject: &Subject) -> String {
         Some(texts) => texts
             .iter()
             .map(|text| {
-                // Only at the end it says that there may be more.
-                let pattern = text
-                    .strip_suffix('…')
-                    .map_or_else(|| quoted(text), |fixed| quoted(&format!("{fixed}*")));
+                let pattern = quoted(&pattern_of(text));
                 format!("{{ tool = {tool}, {key} = {pattern}, decision = \"allow\" }}")
             })
             .collect(),
     };
     format!("tools.rules = [{}]", rules.join(", "))
+}
+
+/// Turns a scope of "always" into a pattern: only at its end it says that there may be more.
+fn pattern_of(cover: &str) -> String {
+    cover
+        .strip_suffix('…')
+        .map_or_else(|| cover.to_owned(), |fixed| format!("{fixed}*"))
 }
 
 #[cfg(test)]

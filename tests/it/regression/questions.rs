@@ -1,6 +1,7 @@
 //! Cases of questions: what is asked, what the answer covers, and what is loaded after it.
 
 mod answers;
+mod grammar;
 mod rules;
 mod screen;
 mod trust;

@@ -5,8 +5,9 @@ mod command;
 pub(crate) mod confine;
 mod escape;
 mod files;
-mod parts;
+
 mod policy;
+mod shells;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -342,5 +342,7 @@ fn covers(spares: &[&Spare], subject: &Subject) -> bool {
         let mut patterns = spares.iter().filter_map(|spare| spare.command.as_ref());
         !part.is_altered() && patterns.any(|pattern| pattern.matched(part) == Matched::Yes)
     };
-    command.doubt.is_none() && !command.parts.is_empty() && command.parts.iter().all(is_covered)
+    command.why_asked().is_none()
+        && !command.parts.is_empty()
+        && command.parts.iter().all(is_covered)
 }

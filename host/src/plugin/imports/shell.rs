@@ -14,11 +14,11 @@ impl shell::Host for HostState {
 }
 
 fn reading(command: &str) -> shell::Reading {
-    let Command { parts, doubt } = match command.len() {
+    let Command { parts, doubt, .. } = match command.len() {
         ..=MAX_COMMAND_BYTES => Command::read(command),
         _ => Command {
-            parts: Vec::new(),
             doubt: Some(format!("it has more than {MAX_COMMAND_BYTES} bytes")),
+            ..Command::default()
         },
     };
     shell::Reading {

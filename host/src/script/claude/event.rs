@@ -54,6 +54,11 @@ impl ClaudeEvent {
         row.map_or("", |(_, name, _)| name)
     }
 
+    /// Whether it is about calls of tools.
+    pub(super) fn is_of_tools(self) -> bool {
+        matches!(self.point(), "pre-tool" | "post-tool")
+    }
+
     pub(in crate::script) fn point(self) -> &'static str {
         let row = EVENTS.iter().find(|(event, ..)| *event == self);
         row.map_or("", |(.., point)| point)

@@ -199,6 +199,7 @@ impl Reader<'_> {
         script.claude = Some(ClaudeHook {
             event,
             matcher: matcher.clone(),
+            matcher_text: text.to_owned(),
         });
         self.found.scripts.push(script);
         Ok(())

@@ -21,6 +21,7 @@ use crate::point::caller::Caller;
 
 pub(super) use event::ClaudeEvent;
 pub use file::{ClaudeHooks, read};
+pub(super) use tools::{name as tool_name, own as own_tool};
 
 /// Selection of the tools, sources or reasons that a hook is about.
 #[derive(Clone, Debug)]
@@ -51,6 +52,11 @@ impl Matcher {
         Ok(Self::Pattern(pattern))
     }
 
+    /// Whether it matches none of these names of tools.
+    fn is_stray(&self, names: &[String]) -> bool {
+        !names.iter().any(|name| self.is_match(name))
+    }
+
     fn is_match(&self, name: &str) -> bool {
         match self {
             Self::All => true,
@@ -64,6 +70,8 @@ impl Matcher {
 pub(super) struct ClaudeHook {
     pub(super) event: ClaudeEvent,
     matcher: Matcher,
+    /// The matcher as it was written.
+    matcher_text: String,
 }
 
 /// Facts of a session that its hooks are told.
@@ -75,6 +83,17 @@ pub(super) struct ClaudeState {
 }
 
 impl ClaudeHook {
+    /// Returns the matcher when the hook is about tools and it matches none of the known ones, each its plugin and its name.
+    pub(super) fn stray_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<&str> {
+        if !self.event.is_of_tools() {
+            return None;
+        }
+        let names = known.iter();
+        let names = names.map(|(plugin, name)| tools::name(name, *plugin));
+        let names: Vec<String> = names.collect();
+        self.matcher.is_stray(&names).then_some(&*self.matcher_text)
+    }
+
     /// Writes the input of a call; `None` when the hook is not about it.
     pub(super) fn input(
         &self,

@@ -70,12 +70,19 @@ const PATH: &str = "path";
 const TIMEOUT: (&str, &str) = ("timeout_seconds", "timeout");
 
 /// Returns the name of a tool there. One of a plugin is called as if it came from an MCP server.
-pub(super) fn name(own: &str, plugin: Option<&str>) -> String {
+pub(in crate::script) fn name(own: &str, plugin: Option<&str>) -> String {
     match (ROWS.iter().find(|row| row.own == own), plugin) {
         (Some(row), None) => row.theirs.to_owned(),
         (_, Some(plugin)) => format!("mcp__{plugin}__{own}"),
         (None, None) => own.to_owned(),
     }
+}
+
+/// Returns our name of a tool there, which a call in brackets may follow, as in `Bash(git *)`.
+pub(in crate::script) fn own(theirs: &str) -> Option<&'static str> {
+    let theirs = theirs.split(['(', '|']).next().unwrap_or_default();
+    let row = ROWS.iter().find(|row| row.theirs == theirs)?;
+    Some(row.own)
 }
 
 /// Writes arguments as they are there. Those of other tools stay as they are.

@@ -7,7 +7,7 @@ use super::super::scope::{Spare, ToolPattern, ToolScope};
 use super::diagnose::Reader;
 use super::values;
 use crate::front_matter::{Entry, Node, NodeKind, Place};
-use crate::tool::command::CommandPattern;
+use crate::tool::command::{CommandPattern, runs_others};
 
 /// Names that Claude Code gives tools, and those that do the same here.
 const CLAUDE_TOOLS: &[(&str, &[&str])] = &[
@@ -25,12 +25,6 @@ const CLAUDE_TOOLS: &[(&str, &[&str])] = &[
 
 /// The tool that runs commands.
 const BASH: &str = "bash";
-
-/// Programs that run whatever they are given: a spare for one of them would be one for everything.
-const RUNNERS: [&str; 18] = [
-    "bash", "busybox", "command", "dash", "doas", "env", "eval", "exec", "fish", "ksh", "nice",
-    "nohup", "sh", "sudo", "time", "timeout", "xargs", "zsh",
-];
 
 /// Most entries of one list of tools.
 const MAX_ENTRIES: usize = 500;
@@ -225,7 +219,8 @@ fn command(text: &str) -> Result<CommandPattern, Refused> {
     if program.contains(['*', ':', '=']) || name.is_empty() {
         return Err(("names no program".to_owned(), SHAPE));
     }
-    if RUNNERS.contains(&name) {
+    // A spare for one of them would be one for everything.
+    if runs_others(name) {
         let hint = "name the program that it is to run; every command asks as usual";
         return Err(("would be every command".to_owned(), hint));
     }
@@ -233,7 +228,8 @@ fn command(text: &str) -> Result<CommandPattern, Refused> {
         let why = "has `:*` in its middle, where it stands for nothing";
         return Err((why.to_owned(), SHAPE));
     }
-    CommandPattern::new(&text).map_err(|_| ("is more than one command".to_owned(), SHAPE))
+    let is_chain = "is more than one command, or has what rules cannot match";
+    CommandPattern::new(&text).map_err(|_| (is_chain.to_owned(), SHAPE))
 }
 
 /// The entries of a list of tools: a YAML list, or a text with commas or blanks; neither counts within parentheses.

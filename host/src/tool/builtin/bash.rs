@@ -16,7 +16,7 @@ use super::super::command::Command;
 use super::super::process::confine::Confinement;
 use super::super::process::{Finished, Process, SpawnError, Streams};
 use super::super::repository::Before;
-use super::super::subject::Subject;
+use super::super::subject::{Subject, WorkspacePath};
 use super::super::workspace::Workspace;
 use super::super::{Tool, ToolCtx, ToolOutput};
 use super::answer::{Answer, noted};
@@ -104,6 +104,24 @@ impl Bash {
             workspace,
             commands,
             may,
+        }
+    }
+
+    /// Resolves a file that a command writes; one with an absolute path by where its folder really is.
+    fn place(&self, path: &str) -> WorkspacePath {
+        let place = self.workspace.place(path);
+        let path = Path::new(path);
+        let (true, Some(folder), Some(name)) =
+            (path.is_absolute(), path.parent(), path.file_name())
+        else {
+            return place;
+        };
+        match (&place, folder.canonicalize()) {
+            (WorkspacePath::Unknown, Ok(folder)) => {
+                let real = folder.join(name);
+                self.workspace.place(&real.to_string_lossy())
+            }
+            _ => place,
         }
     }
 
@@ -217,8 +235,9 @@ impl Tool for Bash {
 
     fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
         let command = arguments.get("command").and_then(Value::as_str);
-        let subject = Subject::Command(Command::read(command.unwrap_or_default()));
-        Box::pin(std::future::ready(subject))
+        let command = Command::read(command.unwrap_or_default());
+        let command = command.resolved(|path| self.place(path));
+        Box::pin(std::future::ready(Subject::Command(command)))
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

@@ -1,93 +1,56 @@
-//! Programs that start other programs: what they start counts as well.
+//! Programs whose arguments are read because they start other programs: what they start counts as well.
+//!
+//! Only exact shapes are read: known options, no `--`, the words of the other program as they stand. Anything else is a doubt.
 
+use super::starters::{base_name, runs_unread};
 use super::{Command, Part, Word, carried, read};
 
 /// Deepest nesting of commands that is read.
 pub(super) const MAX_DEPTH: usize = 12;
 
 /// Shells: `-c` is a command, a name is a script, and nothing at all is whatever comes in.
-const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "yash", "zsh"];
+pub(super) const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "yash", "zsh"];
 
-/// Programs whose way to start others is not read.
-const UNREAD: &[&str] = &[
-    "at",
-    "batch",
-    "bunx",
-    "busybox",
-    "bwrap",
-    "capsh",
-    "catchsegv",
-    "cgexec",
-    "chronic",
-    "chroot",
-    "chrt",
-    "crontab",
-    "csh",
-    "dbus-run-session",
-    "direnv",
-    "doas",
-    "dumb-init",
-    "eatmydata",
-    "elvish",
-    "entr",
-    "expect",
-    "fakeroot",
-    "faketime",
-    "firejail",
-    "fish",
-    "flock",
-    "gdb",
-    "gosu",
-    "hyperfine",
-    "ld.so",
-    "linux32",
-    "linux64",
-    "ltrace",
-    "nix-shell",
-    "npx",
-    "nsenter",
-    "nu",
-    "numactl",
-    "parallel",
-    "perf",
-    "pipx",
-    "pkexec",
-    "prlimit",
-    "proot",
-    "proxychains",
-    "proxychains4",
-    "pwsh",
-    "rlwrap",
-    "run-parts",
-    "runuser",
-    "screen",
-    "script",
-    "setarch",
-    "setpriv",
-    "sg",
-    "ssh",
-    "start-stop-daemon",
-    "strace",
-    "su",
-    "sudo",
-    "systemd-cat",
-    "systemd-inhibit",
-    "systemd-run",
-    "taskset",
-    "tcsh",
-    "time",
-    "tini",
-    "tmux",
-    "torsocks",
-    "toybox",
-    "unbuffer",
-    "unshare",
-    "uvx",
-    "valgrind",
-    "watch",
-    "watchexec",
-    "xterm",
-    "xvfb-run",
+/// Builtins after which the same words may mean something else, or that run what cannot be seen here.
+const CHANGING: &[&str] = &[
+    ".",
+    "alias",
+    "autoload",
+    "bind",
+    "compgen",
+    "complete",
+    "compopt",
+    "declare",
+    "emulate",
+    "enable",
+    "export",
+    "fc",
+    "functions",
+    "getopts",
+    "hash",
+    "history",
+    "let",
+    "local",
+    "mapfile",
+    "nameref",
+    "read",
+    "readarray",
+    "readonly",
+    "set",
+    "setopt",
+    "shopt",
+    "source",
+    "trap",
+    "typeset",
+    "unalias",
+    "unset",
+    "unsetopt",
+    "zmodload",
+];
+
+/// Builtins that some shells let evaluate a word as arithmetic, in which an index may hold a command.
+const EVALUATING: &[&str] = &[
+    "[", "break", "continue", "exit", "kill", "printf", "return", "shift", "test", "ulimit", "wait",
 ];
 
 /// A program that runs the words after its own: its name, options without a value, options whose value is the next word or the
@@ -99,7 +62,7 @@ type Wrapper = (
     usize,
 );
 
-const WRAPPERS: &[Wrapper] = &[
+pub(super) const WRAPPERS: &[Wrapper] = &[
     ("builtin", &[], &[], 0),
     ("command", &["-p"], &[], 0),
     ("env", &["-i", "-", "-0"], &["-u"], 0),
@@ -123,35 +86,60 @@ const WRAPPERS: &[Wrapper] = &[
     ),
 ];
 
-/// The name of a program without the folder that it is in.
-pub(super) fn base_name(program: &str) -> &str {
-    program.rsplit('/').next().unwrap_or(program)
+/// Adds a part as it was read, and what it starts besides itself.
+pub(super) fn start_read(part: Part, depth: usize, command: &mut Command) {
+    let Part {
+        words,
+        is_altered,
+        others,
+        ..
+    } = part;
+    let n_before = command.parts.len();
+    start(words, is_altered, depth, command);
+    // The part itself stands behind what it starts.
+    if let Some(part) = command.parts[n_before..].last_mut() {
+        part.others = others;
+    }
 }
 
-/// Whether the first argument of a program says little about what it does.
-pub(super) fn starts_others(program: &str) -> bool {
-    let name = base_name(program);
-    SHELLS.contains(&name)
-        || UNREAD.contains(&name)
-        || WRAPPERS.iter().any(|(wrapper, ..)| *wrapper == name)
-        || matches!(name, "eval" | "find")
-        || carried::takes_scripts(program)
+/// Adds a part, and what it starts besides itself.
+fn start(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command) {
+    if depth > MAX_DEPTH {
+        return command.doubt("commands in commands in commands");
+    }
+    match words.split_first() {
+        None => return,
+        Some((Word::Any, _)) => {
+            command.doubt("the name of a program in it is not known before it runs");
+        }
+        Some((Word::Literal(program), arguments)) => {
+            read(program, arguments, is_altered, depth, command);
+        }
+    }
+    command.parts.push(Part {
+        is_altered,
+        ..Part::program(words)
+    });
 }
 
-/// Reads what a part starts besides itself into `command`.
-fn read(words: &[Word], is_altered: bool, depth: usize, command: &mut Command) {
-    let Some((Word::Literal(program), arguments)) = words.split_first() else {
-        return;
-    };
+/// Reads what a program starts besides itself into `command`.
+fn read(program: &str, arguments: &[Word], is_altered: bool, depth: usize, command: &mut Command) {
     let name = base_name(program);
+    if program.contains('=') || read::RESERVED.contains(&program) {
+        command.outside(format!("a program with the name `{program}`"));
+    }
     // Also behind `command` and `builtin`.
-    if read::CHANGING.contains(&program.as_str()) {
+    if CHANGING.contains(&program) {
         command.doubt(format!("`{program}` may change what follows"));
+    }
+    let evaluates = |word: &Word| word.literal().is_none_or(|text| text.contains(['$', '`']));
+    if EVALUATING.contains(&program) && arguments.iter().any(evaluates) {
+        command.outside(format!("`{program}` may evaluate what it is given"));
     }
     carried::read(name, arguments, command);
     if SHELLS.contains(&name) {
         shell(name, arguments, depth, command);
-    } else if UNREAD.contains(&name) {
+    } else if runs_unread(name) {
         command.doubt(format!("`{name}` starts other programs"));
     } else if name == "eval" {
         eval(arguments, depth, command);
@@ -178,6 +166,7 @@ fn filled(words: &[Word], mark: &str) -> Vec<Word> {
     words.iter().map(fill).collect()
 }
 
+/// `sh -c 'text'` and `sh script`.
 fn shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
     let mut rest = arguments.iter();
     loop {
@@ -193,11 +182,12 @@ fn shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
                     return command.doubt(format!("`{name} {option}`"));
                 }
                 if letters.contains('c') {
-                    return match rest.next().and_then(Word::literal) {
-                        Some(text) if !text.starts_with('-') => {
+                    // Each shell looks for more options in its own way, and more words are variables.
+                    return match (rest.next().and_then(Word::literal), rest.next()) {
+                        (Some(text), None) if !text.starts_with(['-', '+']) => {
                             read::read(text, depth + 1, command)
                         }
-                        _ => command.doubt(format!("`{name} -c` with what is not known here")),
+                        _ => command.doubt(format!("`{name} -c` with more than a command")),
                     };
                 }
             }
@@ -210,27 +200,32 @@ fn shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
 fn eval(arguments: &[Word], depth: usize, command: &mut Command) {
     let texts: Option<Vec<&str>> = arguments.iter().map(Word::literal).collect();
     match texts {
-        Some(texts) => read::read(&texts.join(" "), depth + 1, command),
-        None => command.doubt("`eval` of what is not known here"),
+        Some(texts) if texts.first().is_some_and(|text| !text.starts_with('-')) => {
+            read::read(&texts.join(" "), depth + 1, command);
+        }
+        _ => command.doubt("`eval` of what is not known here"),
     }
 }
 
 /// `-exec` and its brothers of `find`.
 fn find(arguments: &[Word], depth: usize, command: &mut Command) {
+    if arguments.contains(&Word::Any) {
+        command.doubt("`find` with what is not known here");
+    }
     let mut rest = arguments;
     while let Some((word, after)) = rest.split_first() {
         rest = after;
-        let starts = word
-            .literal()
-            .is_some_and(|text| matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir"));
-        if !starts {
-            if *word == Word::Any {
-                command.doubt("`find` with what is not known here");
-            }
-            continue;
+        match word.literal() {
+            Some("-exec" | "-ok") => {}
+            Some("-execdir" | "-okdir") => command.outside("`find` that changes the folder"),
+            _ => continue,
         }
-        let is_end = |word: &Word| matches!(word.literal(), Some(";" | "+"));
-        let n_inner = rest.iter().position(is_end).unwrap_or(rest.len());
+        let is = |at: usize, text: &str| rest.get(at).and_then(Word::literal) == Some(text);
+        // A `+` ends the command behind `{}` only.
+        let is_end = |at: &usize| is(*at, ";") || (*at > 0 && is(*at, "+") && is(*at - 1, "{}"));
+        let Some(n_inner) = (0..rest.len()).find(is_end) else {
+            return command.doubt("`find` with a command that does not end");
+        };
         let (inner, after) = rest.split_at(n_inner);
         start(filled(inner, "{}"), false, depth + 1, command);
         rest = after;
@@ -257,13 +252,10 @@ fn wrapped(
             let own = text.strip_prefix("-I").filter(|own| !own.is_empty());
             mark = own.or_else(|| after.first().and_then(Word::literal));
         }
-        if text == "--" {
-            rest = after;
-            break;
-        } else if valued.contains(&text) {
+        if valued.contains(&text) {
             // One word may become several.
-            if after.first() == Some(&Word::Any) {
-                return command.doubt(format!("`{name}` starts what is not known here"));
+            if after.first().and_then(Word::literal).is_none() {
+                return command.doubt(format!("`{name} {text}` with what is not known here"));
             }
             rest = after.get(1..).unwrap_or_default();
         } else if flags.contains(&text)
@@ -274,8 +266,16 @@ fn wrapped(
             return command.doubt(format!("`{name} {text}`"));
         } else if name == "env" && text.contains('=') {
             is_altered = true;
+            command.outside("it sets variables");
             rest = after;
         } else if n_own > 0 {
+            // A duration: GNU's and busybox's `timeout` agree on these.
+            if !text
+                .chars()
+                .all(|c| c.is_ascii_digit() || "smhd.".contains(c))
+            {
+                return command.doubt(format!("`{name} {text}`"));
+            }
             n_own -= 1;
             rest = after;
         } else {
@@ -291,24 +291,4 @@ fn wrapped(
         inner.push(Word::Any);
     }
     start(inner, is_altered, depth + 1, command);
-}
-
-/// Adds a part, and what it starts besides itself.
-pub(super) fn start(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command) {
-    if depth > MAX_DEPTH {
-        return command.doubt("commands in commands in commands");
-    }
-    match words.first() {
-        None => return,
-        Some(Word::Any) => {
-            command.doubt("the name of a program in it is not known before it runs");
-        }
-        Some(Word::Literal(_)) => {}
-    }
-    read(&words, is_altered, depth, command);
-    command.parts.push(Part {
-        words,
-        is_altered,
-        is_redirection: false,
-    });
 }

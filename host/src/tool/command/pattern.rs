@@ -1,13 +1,29 @@
 //! `command = "cargo *"`: which parts of commands a rule speaks of.
 
-use super::{Part, Word, nested, quoted};
+use super::starters::base_name;
+use super::{Command, Part, Word, carried, read};
+
+/// `*` of a pattern, among the characters of its words. No Unicode character ever has this number.
+pub(super) const STAR: char = '\u{10FFFF}';
+
+/// Border of two words, in the text that is matched: no word of a command has a control character but line feed and tab.
+const BORDER: char = '\0';
+
+/// A word that only the shell knows, in the text that is matched.
+const UNKNOWN: char = '\u{1}';
+
+/// Beginning of the text of a redirection.
+const WRITES: char = '\u{2}';
+
+/// Most unknown words of a part that a rule allows.
+const MAX_UNKNOWN: u32 = 4;
 
 /// Result of matching a pattern against a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Matched {
     /// No match.
     No,
-    /// Possible match, depending on what only the shell knows.
+    /// Possible match, depending on what only the shell knows, or on what a program does with its arguments.
     Maybe,
     /// Match in every case.
     Yes,
@@ -17,34 +33,56 @@ pub enum Matched {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPattern {
     text: String,
-}
-
-/// A piece of a text: one character, or anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piece {
-    One(char),
-    Any,
+    /// Words without quotes, with [`STAR`] for each star.
+    pub(super) words: Vec<String>,
+    pub(super) is_redirection: bool,
 }
 
 impl CommandPattern {
-    /// Parses a pattern of the settings.
+    /// Reads a pattern of the settings, as commands are read.
     ///
     /// # Errors
-    /// It names no program, or is not one command.
+    /// It names no program, is not one command, or can match none.
     pub fn new(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
             return Err("a rule's `command` is empty".to_owned());
         }
-        if text.contains(['\n', '|', ';', '&', '`', '$']) {
+        let mut command = Command::default();
+        if text.contains(STAR) {
+            command.doubt("a character that does not exist");
+        }
+        read::read_pattern(text, &mut command);
+        if let Some(why) = command.why_asked() {
             return Err(format!(
-                "`command = {text:?}` is more than one command: every part of a chain is looked up by itself, so write a rule \
-                 for \
-                 each"
+                "`command = {text:?}` can match no command ({why}): rules match only what every shell reads as it stands; write `*` \
+                 for what varies, and quotes around words with special characters, as in \"curl 'https://a.example/?q=*'\""
             ));
         }
+        if command.parts.len() > 1 || text.contains('\n') {
+            return Err(format!(
+                "`command = {text:?}` is more than one command: every part of a chain is looked up by itself, so write a rule \
+                 for each"
+            ));
+        }
+        let Some(Part {
+            words,
+            is_redirection,
+            ..
+        }) = command.parts.pop()
+        else {
+            return Err(format!("`command = {text:?}` names no program"));
+        };
+        let words = words.iter().filter_map(Word::literal);
+        let words: Vec<String> = if is_redirection {
+            words.map(plain_path).collect()
+        } else {
+            words.map(str::to_owned).collect()
+        };
         Ok(Self {
             text: text.to_owned(),
+            words,
+            is_redirection,
         })
     }
 
@@ -54,138 +92,236 @@ impl CommandPattern {
         &self.text
     }
 
+    /// The program that it names, where that is one.
+    #[must_use]
+    pub fn program(&self) -> Option<&str> {
+        let program = self.words.first().filter(|_| !self.is_redirection)?;
+        (!program.contains(STAR)).then_some(program)
+    }
+
     /// Specificity: of two that match, the one that fixes more of the command decides.
     #[must_use]
     pub fn n_fixed(&self) -> usize {
-        self.text.chars().filter(|c| *c != '*').count()
+        let fixed = self.words.iter().flat_map(|word| word.chars());
+        fixed.filter(|c| *c != STAR).count() + self.words.len()
     }
 
-    /// Matches it against a part.
+    /// Matches it against a part for a rule that allows: exactly the program and the file that it names.
     #[must_use]
     pub fn matched(&self, part: &Part) -> Matched {
-        self.against(part, None)
+        let n_unknown = part.words.iter().filter(|word| **word == Word::Any).count();
+        let n_unknown = u32::try_from(n_unknown).unwrap_or(u32::MAX);
+        if n_unknown > MAX_UNKNOWN {
+            return self.matched_open(part.words(), part);
+        }
+        // Each unknown word may be nothing, or several.
+        let mut readings = 0..1_u32 << n_unknown;
+        if readings.all(|bits| self.covers(&text_of(part, &part.words, bits))) {
+            Matched::Yes
+        } else {
+            self.matched_open(part.words(), part)
+        }
     }
 
-    /// Matches by the program's name alone, whatever folder it is in: for rules that ask or deny.
+    /// Matches it for a rule that asks or denies: by the program's name in whatever folder it is, with and without the options
+    /// before a verb, by each name of a file, and maybe by its words anywhere in the part.
     #[must_use]
     pub fn matched_by_name(&self, part: &Part) -> Matched {
-        let Some(Word::Literal(program)) = part.words.first() else {
-            return self.matched(part);
-        };
-        if part.is_redirection {
-            // That is a file, and its folder counts.
-            return self.matched(part);
+        let mut found = Matched::No;
+        for words in spellings(part) {
+            let is_covered = |bits| self.covers(&text_of(part, &words, bits));
+            if is_covered(0) && is_covered(u32::MAX) {
+                return Matched::Yes;
+            }
+            found = found.max(self.matched_open(&words, part));
         }
-        let name = nested::base_name(program);
-        self.matched(part).max(self.against(part, Some(name)))
+        if found == Matched::No && self.is_mentioned(part) {
+            return Matched::Maybe;
+        }
+        found
     }
 
-    fn against(&self, part: &Part, name: Option<&str>) -> Matched {
-        let readings = readings(part, name);
-        let widest = pieces(part, name, |_| Reading::Either);
-        let patterns = [Some(self.text.as_str()), self.text.strip_suffix(" *")];
-        let piece = |c| if c == '*' { Piece::Any } else { Piece::One(c) };
-        let patterns = patterns.into_iter().flatten();
-        let patterns: Vec<Vec<Piece>> = patterns
-            .map(|text| text.chars().map(piece).collect())
-            .collect();
-        let is_covered = |reading: &Vec<Piece>| {
-            patterns
-                .iter()
-                .any(|pattern| matches(pattern, reading, false))
-        };
-        if !readings.is_empty() && readings.iter().all(is_covered) {
-            Matched::Yes
-        } else if patterns
+    /// Whether a text is covered, its unknown words being taken by a `*` alone.
+    fn covers(&self, text: &[char]) -> bool {
+        self.pieces()
             .iter()
-            .any(|pattern| matches(pattern, &widest, true))
-        {
+            .any(|pattern| is_covered(pattern, text))
+    }
+
+    fn matched_open(&self, words: &[Word], part: &Part) -> Matched {
+        if !words.contains(&Word::Any) {
+            return Matched::No;
+        }
+        let text = text_of(part, words, u32::MAX);
+        let mut patterns = self.pieces().into_iter();
+        if patterns.any(|pattern| may_match(&pattern, &text)) {
             Matched::Maybe
         } else {
             Matched::No
         }
     }
-}
 
-/// Treatment of an unknown word.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reading {
-    Nothing,
-    Words,
-    Either,
-}
-
-/// Most unknown words of which every reading is tried.
-const MAX_UNKNOWN: usize = 6;
-
-/// Returns the text of a part in every reading of its unknown words; none when there are too many.
-fn readings(part: &Part, name: Option<&str>) -> Vec<Vec<Piece>> {
-    let n_unknown = part.words.iter().filter(|word| **word == Word::Any).count();
-    if n_unknown > MAX_UNKNOWN {
-        return Vec::new();
-    }
-    let all = 0..1_usize << n_unknown;
-    all.map(|bits| {
-        pieces(part, name, |n| {
-            if bits >> n & 1 == 0 {
-                Reading::Nothing
-            } else {
-                Reading::Words
+    /// The pattern as a text; also without its last ` *`.
+    fn pieces(&self) -> Vec<Vec<char>> {
+        let join = |words: &[String]| {
+            let mut pieces = Vec::new();
+            if self.is_redirection {
+                pieces.push(WRITES);
             }
-        })
-    })
-    .collect()
+            for (at, word) in words.iter().enumerate() {
+                pieces.extend((at > 0).then_some(BORDER));
+                pieces.extend(word.chars());
+            }
+            pieces
+        };
+        let mut patterns = vec![join(&self.words)];
+        if let Some((last, before)) = self.words.split_last()
+            && last.chars().eq([STAR])
+            && !before.is_empty()
+        {
+            patterns.push(join(before));
+        }
+        patterns
+    }
+
+    /// Whether one word of the pattern matches a text.
+    pub(super) fn is_word(pattern: &str, text: &str) -> bool {
+        let (pattern, text): (Vec<char>, Vec<char>) =
+            (pattern.chars().collect(), text.chars().collect());
+        is_covered(&pattern, &text)
+    }
 }
 
-/// Returns the text of a part, with `name` in place of its program; `reading` decides each unknown word.
-fn pieces(part: &Part, name: Option<&str>, reading: impl Fn(usize) -> Reading) -> Vec<Piece> {
-    let mut pieces = Vec::new();
+/// Returns the words of a part as rules that ask or deny look for them.
+fn spellings(part: &Part) -> Vec<Vec<Word>> {
+    let mut spellings = vec![part.words.clone()];
     if part.is_redirection {
-        pieces.extend("> ".chars().map(Piece::One));
+        let others = part.others.iter();
+        spellings.extend(others.map(|path| vec![Word::Literal(plain_path(path))]));
+        return spellings;
     }
-    let mut n_unknown = 0;
-    for (at, word) in part.words.iter().enumerate() {
-        let space = (at > 0).then_some(Piece::One(' '));
+    let Some(Word::Literal(program)) = part.words.first() else {
+        return spellings;
+    };
+    let name = base_name(program);
+    let named = Word::Literal(name.to_owned());
+    let arguments = part.words.get(1..).unwrap_or_default();
+    if name != program {
+        spellings.push([std::slice::from_ref(&named), arguments].concat());
+    }
+    if let Some(verb) = carried::own_program_of_git(name) {
+        let verb = ["git", verb].map(|word| Word::Literal(word.to_owned()));
+        spellings.push([&verb, arguments].concat());
+    }
+    let verb_at = carried::verb_at(name, arguments).filter(|at| *at > 0);
+    if let Some(from_verb) = verb_at.and_then(|at| arguments.get(at..)) {
+        spellings.push([std::slice::from_ref(&named), from_verb].concat());
+    }
+    spellings
+}
+
+/// Returns the text of a part with these words. The bit of each unknown word says whether it is there at all.
+fn text_of(part: &Part, words: &[Word], bits: u32) -> Vec<char> {
+    let mut text = Vec::new();
+    if part.is_redirection {
+        text.push(WRITES);
+    }
+    let mut n_unknown = 0_u32;
+    for (at, word) in words.iter().enumerate() {
+        let border = (at > 0).then_some(BORDER);
         match word {
-            Word::Literal(text) => {
-                pieces.extend(space);
-                let text = name.filter(|_| at == 0).unwrap_or(text);
-                pieces.extend(quoted(text).chars().map(Piece::One));
+            Word::Literal(word) => {
+                text.extend(border);
+                text.extend(word.chars());
             }
             Word::Any => {
-                match reading(n_unknown) {
-                    Reading::Nothing => {}
-                    Reading::Words => pieces.extend(space.into_iter().chain([Piece::Any])),
-                    Reading::Either => pieces.push(Piece::Any),
+                if bits.checked_shr(n_unknown).unwrap_or(bits) & 1 == 1 {
+                    text.extend(border);
+                    text.push(UNKNOWN);
                 }
                 n_unknown += 1;
             }
         }
     }
-    pieces
+    text
 }
 
-/// Whether the pattern matches: computes which of its prefixes match which of the text, row by row. Only a `*` of its own takes
-/// an unknown piece, so that it matches whatever those are; when `is_open`, one may be taken for whatever the pattern wants.
-fn matches(pattern: &[Piece], text: &[Piece], is_open: bool) -> bool {
-    let is_unknown = |piece: Piece| is_open && piece == Piece::Any;
+/// Whether the pattern matches the whole text; goes back to its last star alone, so a long text takes no longer than it is.
+fn is_covered(pattern: &[char], text: &[char]) -> bool {
+    let (mut at, mut in_text) = (0, 0);
+    let mut star = None;
+    while let Some(c) = text.get(in_text) {
+        match pattern.get(at) {
+            Some(&STAR) => {
+                star = Some((at, in_text));
+                at += 1;
+            }
+            Some(wanted) if wanted == c => {
+                at += 1;
+                in_text += 1;
+            }
+            _ => {
+                let Some((of_star, taken)) = star else {
+                    return false;
+                };
+                star = Some((of_star, taken + 1));
+                at = of_star + 1;
+                in_text = taken + 1;
+            }
+        }
+    }
+    let mut rest = pattern.get(at..).unwrap_or_default().iter();
+    rest.all(|piece| *piece == STAR)
+}
+
+/// Whether the pattern matches when the unknown words of the text are what it wants: computes which of its prefixes match which of
+/// the text, row by row.
+fn may_match(pattern: &[char], text: &[char]) -> bool {
     let mut row = vec![true];
-    for piece in text {
-        row.push(row.last() == Some(&true) && is_unknown(*piece));
+    // An unknown word may be none, together with the border before it.
+    let is_unknown = |at: usize| {
+        text.get(at) == Some(&UNKNOWN)
+            || (text.get(at) == Some(&BORDER) && text.get(at + 1) == Some(&UNKNOWN))
+    };
+    for at in 0..text.len() {
+        row.push(row.last() == Some(&true) && is_unknown(at));
     }
     for wanted in pattern {
-        let mut next = vec![*wanted == Piece::Any && row.first() == Some(&true)];
-        for (at, piece) in text.iter().enumerate() {
+        let mut next = vec![*wanted == STAR && row.first() == Some(&true)];
+        for (at, c) in text.iter().enumerate() {
             let without_wanted = row.get(at + 1) == Some(&true);
             let without_piece = next.last() == Some(&true);
             let without_both = row.get(at) == Some(&true);
-            next.push(if *wanted == Piece::Any || is_unknown(*piece) {
-                without_wanted || without_piece
+            let is_same = without_both && wanted == c;
+            next.push(if *wanted == STAR || is_unknown(at) {
+                without_wanted || without_piece || is_same
             } else {
-                without_both && wanted == piece
+                is_same
             });
         }
         row = next;
     }
     row.last() == Some(&true)
+}
+
+/// Returns a path without `.` and doubled slashes.
+pub(super) fn plain_path(path: &str) -> String {
+    let root = if path.starts_with('/') { "/" } else { "" };
+    let names = path.split('/').filter(|name| !matches!(*name, "" | "."));
+    format!("{root}{}", names.collect::<Vec<_>>().join("/"))
+}
+
+/// Returns a path without `..`, as if no folder on it were a link.
+pub(super) fn without_parents(path: &str) -> String {
+    let root = if path.starts_with('/') { "/" } else { "" };
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        match name {
+            ".." if names.last().is_some_and(|last| *last != "..") => {
+                names.pop();
+            }
+            name => names.push(name),
+        }
+    }
+    format!("{root}{}", names.join("/"))
 }

@@ -1,65 +1,79 @@
-//! The shell's language, as much of it as is read.
+//! Reads the shell's language: the small part of it that rules may allow, and a sketch of the rest for rules that deny.
+//!
+//! bash, dash, busybox and zsh as `sh` all read this grammar alike, and rules allow nothing else:
+//!
+//! ```text
+//! line        = { LF } chain { ( ";" | LF ) chain } [ ";" | LF ]
+//! chain       = simple { ( "&&" | "||" | "|" ) { LF } simple }
+//! simple      = { redirection } word { word | redirection }
+//! redirection = [ digit ] ( ">" | ">>" | "<" ) word | [ digit ] ">&" digit
+//! word        = { plain | "'" { any but "'" } "'" | '"' { any but '"' "$" "`" "\" "!" } '"' } | "[" | "]"
+//! plain       = ASCII letter or digit | one of - _ . / : , @ % + = ^ | "#" and "~" behind plain
+//! ```
+//!
+//! Words are separated by blanks and tabs. The first word is no reserved word and has no `=`. Whatever is outside of the grammar is
+//! marked at its first character, by [`Reader::outside`] when the programs are still known (a variable among the arguments) and by
+//! [`Reader::doubt`] when they are not. Neither mark is ever taken back, so a mistake behind one cannot allow anything; and what is
+//! allowed must have none but the characters of `alphabet.rs`.
 
+use super::alphabet;
 use super::nested::{self, MAX_DEPTH};
-use super::{Command, Part, Word};
+use super::pattern::STAR;
+use super::{Command, MAX_PARTS, Part, Word};
 
-/// Words that begin or end what is more than a simple command.
-const RESERVED: &[&str] = &[
-    "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function",
-    "if", "in", "select", "then", "time", "until", "while", "{", "}",
-];
-
-/// Builtins after which the same words may mean something else, or that run what cannot be seen here.
-pub(super) const CHANGING: &[&str] = &[
-    ".",
-    "alias",
-    "bind",
-    "compgen",
-    "complete",
-    "compopt",
-    "declare",
-    "enable",
-    "export",
-    "fc",
-    "getopts",
-    "hash",
-    "history",
-    "let",
-    "local",
-    "mapfile",
-    "read",
-    "readarray",
-    "readonly",
-    "set",
-    "shopt",
-    "source",
-    "trap",
-    "typeset",
-    "unalias",
-    "unset",
+/// Words that begin or end what is more than a simple command, in any of the shells.
+pub(super) const RESERVED: &[&str] = &[
+    "-",
+    "[[",
+    "]]",
+    "case",
+    "coproc",
+    "do",
+    "done",
+    "elif",
+    "else",
+    "end",
+    "esac",
+    "fi",
+    "for",
+    "foreach",
+    "function",
+    "if",
+    "in",
+    "nocorrect",
+    "noglob",
+    "repeat",
+    "select",
+    "then",
+    "time",
+    "until",
+    "while",
+    "{",
+    "}",
 ];
 
 /// Reads `text` into `command`. `depth` counts commands in commands.
 pub(super) fn read(text: &str, depth: usize, command: &mut Command) {
-    if depth > MAX_DEPTH {
-        return command.doubt("commands in commands in commands");
-    }
+    // Even in a comment: the system ends the text there.
     if text.contains('\0') {
         return command.doubt("a NUL in it");
     }
-    let mut reader = Reader {
-        rest: text.chars().collect(),
-        at: 0,
-        depth,
-        command,
-    };
-    reader.list(None);
+    Reader::new(text, depth, false, command).list(None);
+    if !alphabet::is_plain(text) {
+        command.outside("a character that not every shell takes alike");
+    }
+}
+
+/// Reads a pattern of the settings into `command`: as it stands, with [`STAR`] for each `*` outside of quotes.
+pub(super) fn read_pattern(text: &str, command: &mut Command) {
+    Reader::new(text, 0, true, command).list(None);
 }
 
 struct Reader<'a> {
     rest: Vec<char>,
     at: usize,
     depth: usize,
+    is_pattern: bool,
     command: &'a mut Command,
 }
 
@@ -67,7 +81,16 @@ struct Reader<'a> {
 #[derive(Default)]
 struct Simple {
     words: Vec<Word>,
+    /// Text of its assignments, and what is known of its unknown words.
+    others: Vec<String>,
     has_assignments: bool,
+    has_redirections: bool,
+}
+
+impl Simple {
+    fn is_empty(&self) -> bool {
+        self.words.is_empty() && !self.has_assignments && !self.has_redirections
+    }
 }
 
 /// A word while it is read.
@@ -89,9 +112,19 @@ impl Building {
     }
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(text: &str, depth: usize, is_pattern: bool, command: &'a mut Command) -> Self {
+        Self {
+            rest: text.chars().collect(),
+            at: 0,
+            depth,
+            is_pattern,
+            command,
+        }
+    }
+
     fn peek(&self) -> Option<char> {
-        self.rest.get(self.at).copied()
+        self.peek_at(0)
     }
 
     fn peek_at(&self, ahead: usize) -> Option<char> {
@@ -110,9 +143,14 @@ impl Reader<'_> {
         }
     }
 
+    /// Marks the command as outside of the grammar, although its programs are known.
+    fn outside(&mut self, why: &str) {
+        self.command.outside(why);
+    }
+
+    /// Marks the command as one whose programs are not known, and reads no further: this may be in the middle of anything.
     fn doubt(&mut self, why: &str) {
         self.command.doubt(why);
-        // Nothing after this is read: it may be in the middle of anything.
         self.at = self.rest.len();
     }
 
@@ -123,7 +161,12 @@ impl Reader<'_> {
             self.doubt("commands in commands in commands");
         }
         let mut simple = Simple::default();
+        // Behind `&&`, `||` and `|` a command must follow.
+        let mut is_open = false;
         loop {
+            if self.command.parts.len() > MAX_PARTS {
+                self.doubt(&format!("more than {MAX_PARTS} commands"));
+            }
             let Some(c) = self.peek() else {
                 if end.is_some() {
                     self.doubt("a substitution that does not end");
@@ -135,49 +178,83 @@ impl Reader<'_> {
                 break;
             }
             match c {
-                ' ' | '\t' => self.at += 1,
-                '\\' if self.peek_at(1) == Some('\n') => self.at += 2,
-                '#' => self.skip(|c| c != '\n'),
-                ';' if self.peek_at(1) == Some(';') || self.peek_at(1) == Some('&') => {
-                    self.doubt("`;;` or `;&`");
-                }
-                '&' if self.peek_at(1) == Some('>') => {
+                ' ' | '\t' => {
                     self.at += 1;
-                    self.redirection(&mut simple);
+                    if self.peek() == Some('\\') && self.peek_at(1) == Some('\n') {
+                        self.outside("a backslash at the end of a line");
+                        self.at += 2;
+                    }
                 }
+                '\n' if simple.is_empty() => self.at += 1,
+                '#' => {
+                    self.outside("a comment");
+                    self.skip(|c| c != '\n');
+                }
+                ';' | '&' | '|' if simple.is_empty() => self.doubt("an operator without a command"),
                 '\n' | ';' | '&' | '|' => {
-                    self.at += 1;
                     self.finish(std::mem::take(&mut simple));
+                    is_open = self.operator();
+                    continue;
                 }
                 '<' | '>' => self.redirection(&mut simple),
                 '(' | ')' => self.doubt("a subshell or a function"),
                 _ => self.word_of(&mut simple),
             }
+            is_open &= simple.is_empty();
+        }
+        if is_open {
+            self.doubt("an operator without a command");
         }
         self.finish(simple);
         self.depth -= 1;
     }
 
+    /// Reads what ends a command, and whether another one must follow.
+    fn operator(&mut self) -> bool {
+        match (self.next(), self.peek()) {
+            (Some('&'), Some('&')) | (Some('|'), Some('|')) => {
+                self.at += 1;
+                true
+            }
+            (Some(';'), Some(';' | '&')) => {
+                self.doubt("`;;` or `;&`");
+                false
+            }
+            // `true &>/dev/null x`: bash takes `&>` for one operator, dash for two.
+            (Some('&'), Some('>' | '|')) | (Some('|'), Some('&')) => {
+                self.doubt("`&>`, `&|` or `|&`, which not every shell has");
+                false
+            }
+            (Some('&'), _) => {
+                self.outside("a command in the background");
+                false
+            }
+            (operator, _) => operator == Some('|'),
+        }
+    }
+
     fn word_of(&mut self, simple: &mut Simple) {
         let begin = self.at;
         let building = self.word();
-        // The number of a descriptor belongs to the redirection after it.
-        let is_number = self.rest[begin..self.at].iter().all(char::is_ascii_digit);
-        if is_number && matches!(self.peek(), Some('<' | '>')) {
-            return self.redirection(simple);
-        }
+        let written = &self.rest[begin..self.at];
         if matches!(self.peek(), Some('<' | '>')) {
-            if self.rest.get(begin) == Some(&'{') {
-                return self.doubt("a descriptor that is kept in a variable");
-            }
-            if self.peek_at(1) == Some('(') {
-                return self.doubt("a substitution in the middle of a word");
+            // The number of a descriptor belongs to the redirection after it.
+            match written {
+                [digit] if digit.is_ascii_digit() => return self.redirection(simple),
+                _ if written.iter().all(char::is_ascii_digit) || written.first() == Some(&'{') => {
+                    return self.doubt("a descriptor of more than one digit, or in a variable");
+                }
+                _ => {}
             }
         }
         if simple.words.is_empty() {
-            if is_assignment(&self.rest[begin..self.at]) {
+            if is_assignment(written) {
                 simple.has_assignments = true;
-                return;
+                simple.others.push(building.text);
+                return self.outside("it sets variables");
+            }
+            if written.contains(&'=') {
+                self.outside("`=` in the name of a program");
             }
             if !building.is_quoted && !building.is_any {
                 if building.text == "!" {
@@ -189,6 +266,9 @@ impl Reader<'_> {
                 }
             }
         }
+        if building.is_any && !building.text.is_empty() {
+            simple.others.push(building.text.clone());
+        }
         simple.words.push(building.word());
     }
 
@@ -196,141 +276,158 @@ impl Reader<'_> {
     fn finish(&mut self, simple: Simple) {
         let Simple {
             words,
+            others,
             has_assignments,
+            ..
         } = simple;
         if words.is_empty() {
             if has_assignments {
-                self.command
-                    .doubt("it sets variables, which may change what follows");
+                self.doubt("it sets variables, which may change what follows");
+            } else if simple.has_redirections && !self.is_pattern {
+                self.outside("a redirection without a command");
             }
-            return;
+        } else {
+            let part = Part {
+                is_altered: has_assignments,
+                others,
+                ..Part::program(words)
+            };
+            match self.is_pattern {
+                true => self.command.parts.push(part),
+                false => nested::start_read(part, self.depth, self.command),
+            }
         }
-        nested::start(words, has_assignments, self.depth, self.command);
     }
 
     /// Reads a redirection, from `<` or `>` to the end of the word that follows.
     fn redirection(&mut self, simple: &mut Simple) {
-        let mut operator = String::new();
-        while let Some(c @ ('<' | '>' | '&' | '|')) = self.peek() {
-            // `>&2 | x`: a bar belongs only to the arrow right before it.
-            if matches!(c, '&' | '|') && !matches!(operator.as_str(), "<" | ">") {
-                break;
+        simple.has_redirections = true;
+        let writes = self.next() == Some('>');
+        match self.peek() {
+            Some('>') if writes => self.at += 1,
+            Some('|') if writes => {
+                self.outside("`>|`");
+                self.at += 1;
             }
-            operator.push(c);
-            self.at += 1;
-        }
-        if self.peek() == Some('(') {
-            if !matches!(operator.as_str(), "<" | ">") {
-                return self.doubt("a redirection that is not known");
+            Some('&') if writes => {
+                self.at += 1;
+                let target = self.next();
+                if target == Some('-') {
+                    self.outside("a descriptor that is closed");
+                }
+                // `>&-x` closes it for one shell, and is a file for another.
+                let is_known = target.is_some_and(|c| c.is_ascii_digit() || c == '-');
+                if !is_known || !self.is_at_word_end() {
+                    self.doubt("`>&` before something else than a digit");
+                }
+                return;
             }
-            simple.words.push(Word::Any);
-            return self.process_substitution();
-        }
-        if operator.starts_with("<<") && operator != "<<<" {
-            return self.doubt("a here-document");
+            Some('<' | '>' | '&' | '(' | '|') => {
+                return self.doubt("a here-document, or a redirection that is not known");
+            }
+            _ => {}
         }
         self.skip(|c| matches!(c, ' ' | '\t'));
-        if matches!(self.peek(), Some('<' | '>')) && self.peek_at(1) == Some('(') {
-            self.at += 1;
-            return self.process_substitution();
-        }
         let begin = self.at;
         let word = self.word().word();
         if begin == self.at {
             return self.doubt("a redirection to nowhere");
         }
-        let is_descriptor = matches!(&word, Word::Literal(text) if text == "-" || text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()));
-        match operator.as_str() {
-            "<" | "<<<" => {}
-            "<&" | ">&" if is_descriptor => {}
-            "<&" => self.doubt("a descriptor that is not a number"),
-            ">" | ">>" | ">|" | ">&" | "<>" => {
-                if word != Word::Literal("/dev/null".to_owned()) {
-                    self.command.parts.push(Part {
-                        words: vec![word],
-                        is_altered: false,
-                        is_redirection: true,
-                    });
-                }
-            }
-            _ => self.doubt("a redirection that is not known"),
+        let path = word.literal().unwrap_or_default();
+        if path.starts_with("/dev/tcp") || path.starts_with("/dev/udp") {
+            return self.doubt("a redirection to the network");
         }
-    }
-
-    /// The commands in `<(…)` or `>(…)`, from the bracket on.
-    fn process_substitution(&mut self) {
-        self.at += 1;
-        self.list(Some(')'));
-        if !self.is_at_word_end() {
-            self.doubt("a substitution in the middle of a word");
+        if writes && path != "/dev/null" {
+            self.command.parts.push(Part::redirection(word));
         }
     }
 
     /// One word, quotes taken off.
     fn word(&mut self) -> Building {
+        let begin = self.at;
         let mut word = Building::default();
         while let Some(c) = self.peek() {
+            let before = self.rest[begin..self.at].last().copied();
             match c {
                 _ if ends_word(c) => break,
                 '\'' => {
                     self.at += 1;
-                    word.is_quoted = true;
-                    loop {
-                        match self.next() {
-                            Some('\'') => break,
-                            Some(c) => word.text.push(c),
-                            None => {
-                                self.doubt("a quote that does not end");
-                                break;
-                            }
-                        }
-                    }
+                    self.single_quoted(&mut word);
                 }
                 '"' => {
                     self.at += 1;
-                    word.is_quoted = true;
                     self.double_quoted(&mut word);
                 }
-                '\\' => {
-                    self.at += 1;
-                    word.is_quoted = true;
-                    match self.next() {
-                        Some('\n') => {}
-                        Some(c) => word.text.push(c),
-                        None => word.text.push('\\'),
-                    }
+                '=' if before.is_none() => self.strange(&mut word, "a word that begins with `=`"),
+                '#' if before.is_some_and(is_plain) => self.plain(&mut word),
+                '~' if before.is_some_and(|c| c.is_ascii_alphanumeric())
+                    && !word.text.contains(['=', ':']) =>
+                {
+                    self.plain(&mut word);
                 }
-                '$' | '`' => self.dollar(&mut word, false),
+                _ if is_plain(c) => self.plain(&mut word),
+                '[' | ']' if before.is_none() && self.peek_at(1).is_none_or(ends_word) => {
+                    self.plain(&mut word);
+                }
+                // Everything below is outside of the grammar.
+                '*' if self.is_pattern => {
+                    self.at += 1;
+                    word.text.push(STAR);
+                }
+                '#' => self.doubt("`#` in a place where not every shell begins a comment"),
+                '\\' => self.backslash(&mut word),
+                '$' => self.dollar(&mut word, false),
+                '`' => self.doubt("backticks"),
                 '{' if self.peek_at(1) == Some('}') => {
-                    self.at += 2;
-                    word.text.push_str("{}");
+                    self.strange(&mut word, "braces");
+                    self.plain(&mut word);
                 }
-                // Names of files, lists in braces, home folders: only the shell knows what they become.
-                '*' | '?' | '[' | '{' | '}' | '~' => {
-                    self.at += 1;
-                    word.text.push(c);
-                    // Alone these are the name of a program, or reserved.
-                    let is_alone = word.text.len() == 1 && self.is_at_word_end();
-                    word.is_any |= !(is_alone && matches!(c, '[' | '{' | '}'));
+                // Alone it is a name, or reserved.
+                '{' | '}' if before.is_none() && self.peek_at(1).is_none_or(ends_word) => {
+                    self.strange(&mut word, "braces");
                 }
+                '*' | '?' | '[' | ']' | '{' | '}' | '~' => {
+                    word.is_any = true;
+                    self.strange(&mut word, "`*`, `?`, `[`, `{` or `~` outside of quotes");
+                }
+                '!' => self.strange(&mut word, "`!`"),
+                _ if c.is_control() => self.doubt("a control character"),
                 // Some locales take these for blanks.
-                _ if c.is_whitespace() && !c.is_ascii() => {
-                    self.doubt("a blank that is none everywhere");
-                }
-                _ => {
-                    self.at += 1;
-                    word.text.push(c);
-                }
+                _ if c.is_whitespace() => self.doubt("a blank that is none everywhere"),
+                _ => self.strange(&mut word, "a letter that is not ASCII, outside of quotes"),
             }
         }
         word
+    }
+
+    fn plain(&mut self, word: &mut Building) {
+        word.text.extend(self.next());
+    }
+
+    /// Takes a character that is itself for the shell, or part of what is not known, and not in the grammar.
+    fn strange(&mut self, word: &mut Building, why: &str) {
+        self.outside(why);
+        self.plain(word);
     }
 
     fn is_at_word_end(&self) -> bool {
         self.peek().is_none_or(ends_word)
     }
 
+    fn single_quoted(&mut self, word: &mut Building) {
+        word.is_quoted = true;
+        loop {
+            match self.next() {
+                Some('\'') => return,
+                Some(c) if is_quotable(c) => word.text.push(c),
+                Some(_) => return self.doubt("a control character"),
+                None => return self.doubt("a quote that does not end"),
+            }
+        }
+    }
+
     fn double_quoted(&mut self, word: &mut Building) {
+        word.is_quoted = true;
         loop {
             match self.peek() {
                 Some('"') => {
@@ -338,33 +435,41 @@ impl Reader<'_> {
                     return;
                 }
                 Some('\\') => {
+                    self.outside("a backslash in double quotes");
                     self.at += 1;
                     match self.next() {
-                        Some('\n') => {}
                         Some(c @ ('$' | '`' | '"' | '\\')) => word.text.push(c),
-                        Some(c) => word.text.extend(['\\', c]),
-                        None => {}
+                        Some(c) if c != '\n' && is_quotable(c) => word.text.extend(['\\', c]),
+                        _ => return self.doubt("a backslash at the end of a line"),
                     }
                 }
-                Some('$' | '`') => self.dollar(word, true),
-                Some(c) => {
-                    self.at += 1;
-                    word.text.push(c);
-                }
+                Some('$') => self.dollar(word, true),
+                Some('`') => return self.doubt("backticks"),
+                Some('!') => self.strange(word, "`!` in double quotes"),
+                Some(c) if is_quotable(c) => self.plain(word),
+                Some(_) => return self.doubt("a control character"),
                 None => return self.doubt("a quote that does not end"),
             }
         }
     }
 
-    /// Reads an expansion that begins with `$` or a backtick.
-    fn dollar(&mut self, word: &mut Building, is_in_quotes: bool) {
-        if self.next() == Some('`') {
-            word.is_any = true;
-            return self.backticks();
+    fn backslash(&mut self, word: &mut Building) {
+        self.outside("a backslash");
+        self.at += 1;
+        word.is_quoted = true;
+        match self.next() {
+            Some(c) if c == ' ' || c.is_ascii_graphic() => word.text.push(c),
+            // It joins what stands around it, maybe to an operator or an expansion.
+            _ => self.doubt("a backslash before a line feed or a letter that is not ASCII"),
         }
+    }
+
+    /// Reads an expansion that begins with `$`.
+    fn dollar(&mut self, word: &mut Building, is_in_quotes: bool) {
+        self.outside("an expansion with `$`");
+        self.at += 1;
         match self.peek() {
-            Some('(') if self.peek_at(1) == Some('(') => self.doubt("arithmetic"),
-            Some('(') => {
+            Some('(') if self.peek_at(1) != Some('(') => {
                 self.at += 1;
                 word.is_any = true;
                 self.list(Some(')'));
@@ -372,52 +477,52 @@ impl Reader<'_> {
             Some('{') => {
                 self.at += 1;
                 let begin = self.at;
-                self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
+                self.skip(is_in_name);
                 word.is_any = true;
                 if begin == self.at || self.next() != Some('}') {
                     self.doubt("`${…}` that is more than a name");
                 }
             }
-            Some('\'' | '"') if !is_in_quotes => self.doubt("`$'…'`"),
-            Some('[') => self.doubt("arithmetic"),
-            Some(c) if c.is_ascii_alphanumeric() || "_@*#?$!-".contains(c) => {
+            Some(c) if is_in_name(c) || "@*#?$!-".contains(c) => {
                 word.is_any = true;
                 self.at += 1;
                 if c.is_ascii_alphabetic() || c == '_' {
-                    self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
+                    self.skip(is_in_name);
                 }
             }
-            _ => word.text.push('$'),
+            // What follows cannot be part of an expansion: it is itself.
+            Some('"') if is_in_quotes => word.text.push('$'),
+            None | Some(' ' | '\t' | '\n') => word.text.push('$'),
+            Some(_) => self.doubt("`$` before what is no name"),
         }
     }
+}
 
-    fn backticks(&mut self) {
-        let begin = self.at;
-        self.skip(|c| !matches!(c, '`' | '\\'));
-        if self.peek() == Some('\\') {
-            return self.doubt("a backslash between backticks");
-        }
-        let inner: String = self.rest[begin..self.at].iter().collect();
-        if self.next().is_none() {
-            return self.doubt("a backtick that does not end");
-        }
-        read(&inner, self.depth + 1, self.command);
-    }
+/// Whether a character is itself outside of quotes, for every shell and wherever it stands.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_./:,@%+=^".contains(c)
+}
+
+/// Whether a character is itself within quotes.
+fn is_quotable(c: char) -> bool {
+    !c.is_control() || matches!(c, '\n' | '\t')
+}
+
+fn is_in_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 fn ends_word(c: char) -> bool {
     " \t\n;&|<>()".contains(c)
 }
 
-/// Whether a word of the source sets a variable.
+/// Whether a word of the source sets a variable, or an element of an array.
 fn is_assignment(written: &[char]) -> bool {
     let Some(at) = written.iter().position(|c| *c == '=') else {
         return false;
     };
     let name = written[..at].strip_suffix(&['+']).unwrap_or(&written[..at]);
-    // An element of an array as well, whatever its index is.
     let name = name.split(|c| *c == '[').next().unwrap_or_default();
     let is_first = |c: &char| c.is_ascii_alphabetic() || *c == '_';
-    name.first().is_some_and(is_first)
-        && name.iter().all(|c| c.is_ascii_alphanumeric() || *c == '_')
+    name.first().is_some_and(is_first) && name.iter().all(|c| is_in_name(*c))
 }

@@ -2,60 +2,48 @@
 
 use super::*;
 
-fn parts(text: &str) -> (Vec<String>, Option<String>) {
-    let command = Command::read(text);
+fn parts(command: &Command) -> Vec<String> {
     let parts = command.parts.iter().map(|part| {
         let altered = if part.is_altered { "!" } else { "" };
         format!("{altered}{}", part.text())
     });
-    (parts.collect(), command.doubt)
+    parts.collect()
 }
 
 #[test]
-fn a_command_is_all_of_its_parts() {
+fn what_every_shell_reads_alike_is_read() {
     let table: &[(&str, &[&str])] = &[
         ("git status", &["git status"]),
         ("  git   'log' \"-n\" 1 ", &["git log -n 1"]),
         ("gi't' pu\"sh\"", &["git push"]),
-        (r"\git push", &["git push"]),
-        ("git \\\n push", &["git push"]),
-        (
-            "a; b && c || d | e & f\ng",
-            &["a", "b", "c", "d", "e", "f", "g"],
-        ),
-        ("a |& b", &["a", "b"]),
-        ("! a", &["a"]),
-        ("a # b; rm -rf /", &["a"]),
+        ("a; b && c || d | e\ng", &["a", "b", "c", "d", "e", "g"]),
+        ("\n a;\n\nb &&\n\n c ;", &["a", "b", "c"]),
         ("echo a#b", &["echo 'a#b'"]),
+        ("git diff HEAD~2 HEAD^", &["git diff 'HEAD~2' HEAD^"]),
         ("echo 'a; rm x'", &["echo 'a; rm x'"]),
         ("echo \"a; rm x\"", &["echo 'a; rm x'"]),
-        ("echo $(rm x)", &["rm x", "echo …"]),
-        ("echo \"a $(rm x) b\"", &["rm x", "echo …"]),
-        ("echo `rm x`", &["rm x", "echo …"]),
-        ("echo \"`rm x`\"", &["rm x", "echo …"]),
-        ("echo $(a $(b; c))", &["b", "c", "a …", "echo …"]),
-        ("echo '$(rm x)'", &["echo '$(rm x)'"]),
-        ("diff <(a) <(b)", &["a", "b", "diff … …"]),
-        ("a > >(b)", &["b", "a"]),
-        ("ls *.rs $X ${Y} ~ {a,b} a[1]", &["ls … … … … … …"]),
-        ("echo \"*\" '~'", &["echo '*' '~'"]),
-        ("a >out 2>&1 </dev/null", &["> out", "a"]),
-        ("a &> out", &["> out", "a"]),
-        ("a 2>/dev/null >&2", &["a"]),
-        ("> $(rm x)", &["rm x", "> …"]),
-        ("a >>out>|b", &["> out", "> b", "a"]),
-        ("a <<< 'x'", &["a"]),
-        ("X=1 git status", &["!git status"]),
-        ("env X=1 git status", &["!git status", "env X=1 git status"]),
-        ("env -i -u A git x", &["git x", "env -i -u A git x"]),
+        ("echo '$(rm x)' '`x`' '\\'", &["echo '$(rm x)' '`x`' '\\'"]),
+        ("echo \"*\" '~' \"it's\"", &["echo '*' '~' 'it'\"'\"'s'"]),
         (
-            "nice -n 5 nohup git x",
-            &["git x", "nohup git x", "nice -n 5 nohup git x"],
+            "git commit -m 'one\ntwo' -m 'é\u{a0}…'",
+            &["git commit -m 'one\ntwo' -m 'é\u{a0}…'"],
         ),
-        ("timeout -k 1 5 git x", &["git x", "timeout -k 1 5 git x"]),
+        ("[ -f x ] && a", &["'[' -f x ']'", "a"]),
+        ("a >out 2>&1 </dev/null", &["> out", "a"]),
+        (">out a 2>> ./err/./x", &["> out", "> err/x", "a"]),
+        ("a 2>/dev/null >&2", &["a"]),
+        ("env -i -u A git log", &["git log", "env -i -u A git log"]),
+        (
+            "nice -n 5 nohup git log",
+            &["git log", "nohup git log", "nice -n 5 nohup git log"],
+        ),
+        (
+            "timeout -k 1 5m git log",
+            &["git log", "timeout -k 1 5m git log"],
+        ),
         ("xargs -0 -n1 rm", &["rm …", "xargs -0 -n1 rm"]),
         (
-            "ls | xargs -I{} rm {}",
+            "ls | xargs -I'{}' rm '{}'",
             &["ls", "rm … …", "xargs '-I{}' rm '{}'"],
         ),
         ("sh -c 'a; b'", &["a", "b", "sh -c 'a; b'"]),
@@ -69,14 +57,64 @@ fn a_command_is_all_of_its_parts() {
             "find . -name x -exec rm -f y ';'",
             &["rm -f y", "find . -name x -exec rm -f y ';'"],
         ),
-        ("exec git x", &["git x", "exec git x"]),
-        ("command git x", &["git x", "command git x"]),
+        (
+            "find . -exec env -u + git log ';' -exec cat '{}' +",
+            &[
+                "git log",
+                "env -u + git log",
+                "cat …",
+                "find . -exec env -u + git log ';' -exec cat '{}' +",
+            ],
+        ),
+        ("exec git log", &["git log", "exec git log"]),
+        ("command git log", &["git log", "command git log"]),
         ("cd sub && cargo test", &["cd sub", "cargo test"]),
     ];
     for (text, expected) in table {
-        let (found, doubt) = parts(text);
-        assert_eq!(doubt, None, "{text}");
-        assert_eq!(found, *expected, "{text}");
+        let command = Command::read(text);
+        assert_eq!(command.why_asked(), None, "{text}");
+        assert_eq!(parts(&command), *expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_outside_of_the_grammar_asks_although_its_programs_are_known() {
+    let table: &[(&str, &[&str])] = &[
+        (r"\git push", &["git push"]),
+        ("git \\\n push", &["git push"]),
+        ("a & b", &["a", "b"]),
+        ("! a", &["a"]),
+        ("a # b; rm -rf /", &["a"]),
+        ("a # b\nc", &["a", "c"]),
+        ("echo $(rm x)", &["rm x", "echo …"]),
+        ("echo \"a $(rm x) b\"", &["rm x", "echo …"]),
+        ("echo $(a $(b; c))", &["b", "c", "a …", "echo …"]),
+        ("ls *.rs $X ${Y} ~ {a,b} a[1]", &["ls … … … … … …"]),
+        ("echo \"a\\nb\" $ \"$\"", &["echo 'a\\nb' '$' '$'"]),
+        ("echo \"done!\" hé", &["echo 'done!' 'hé'"]),
+        ("> $(rm x) a", &["rm x", "> …", "a"]),
+        ("a >|b", &["> b", "a"]),
+        ("a 2>&-", &["a"]),
+        ("X=1 git status", &["!git status"]),
+        ("env X=1 git status", &["!git status", "env X=1 git status"]),
+        (
+            "find . -exec cat {} \\;",
+            &["cat …", "find . -exec cat '{}' ';'"],
+        ),
+        ("nice a=b c", &["a=b c", "nice a=b c"]),
+        ("env 'if' x", &["if x", "env if x"]),
+        ("a > target/../b", &["> target/../b", "a"]),
+        ("cd x && a > b", &["cd x", "> …", "a"]),
+        ("cd x && ./a", &["cd x", "./a"]),
+        ("a > /proc/self/cwd/b", &["> …", "a"]),
+        ("test 'a[$(x)]' -eq 1", &["test 'a[$(x)]' -eq 1"]),
+    ];
+    for (text, expected) in table {
+        let command = Command::read(text);
+        assert_eq!(command.doubt, None, "{text}");
+        assert!(command.outside.is_some(), "{text}");
+        assert!(command.covers().is_err(), "{text}");
+        assert_eq!(parts(&command), *expected, "{text}");
     }
 }
 
@@ -165,10 +203,43 @@ fn what_cannot_be_read_with_certainty_is_a_doubt() {
         "echo a\u{a0}b",
         "a\0b",
         "echo a ;; b",
+        // Shells and programs read these in different ways.
+        "echo \"$\\\n(rm x)\"",
+        "echo $\\\n(rm x)",
+        "echo a\\\nb",
+        "echo `x`",
+        "rm >&-x",
+        "rm >& -x",
+        "rm >& x",
+        "true &>/dev/null rm x",
+        "a |& b",
+        "a <<< x",
+        "a <> x",
+        "a 10>x",
+        "a > /dev/tcp/1.2.3.4/80",
+        "eval -- 'rm x'",
+        "env -- A=b rm x",
+        "timeout -- 5 rm x",
+        "timeout rm x",
+        "sh -c + 'rm x'",
+        "sh +e -c 'rm x'",
+        "sh -c 'rm x' y",
+        "sh -c 'true &>/dev/null rm x'",
+        "find . -exec rm x",
+        "find . -exec make + x",
+        "diff <(a) <(b)",
+        "repeat 3 rm x",
+        "- rm x",
+        "a && ; b",
+        "; a",
+        "a &&",
+        "a '\r'",
+        "a \u{1b}",
+        "a # \0",
     ] {
-        let (found, doubt) = parts(text);
-        assert!(doubt.is_some(), "{text}: {found:?}");
-        assert!(Command::read(text).covers().is_err(), "{text}");
+        let command = Command::read(text);
+        assert!(command.doubt.is_some(), "{text}: {command:?}");
+        assert!(command.covers().is_err(), "{text}");
     }
     let deep = format!("{}x{}", "$(".repeat(100_000), ")".repeat(100_000));
     assert!(Command::read(&deep).doubt.is_some());
@@ -216,10 +287,43 @@ fn an_argument_that_is_a_command_is_a_doubt() {
         "jobs -x rm x",
         "/usr/bin/time rm x",
         "taskset 1 rm x",
+        "git --attr-source HEAD -c alias.x='!rm x' x",
+        "git --unknown x",
+        "git remote-ext x 'rm x'",
+        "git submodule--helper foreach 'rm x'",
+        "git clone 'ext::sh -c x'",
+        "git x",
+        "git-remote-ext x 'rm x'",
+        "git-log --output=x",
+        "docker --context d run x",
+        "docker --unknown ps",
+        "npm --prefix . exec -c 'rm x'",
+        "npm exe -c 'rm x'",
+        "npm test --script-shell=./x",
+        "kubectl -n a exec b -- rm x",
+        "bundle exec rm x",
+        "mise x -- rm x",
+        "conda run rm x",
+        "stack exec rm",
+        "cross-env A=b rm x",
+        "rbash -c 'rm x'",
+        "ip netns exec a rm x",
+        "ctr run a b",
+        "pip config --editor 'rm x' edit",
+        "cpio -o --rsh-command 'rm x' -F a:",
+        "ssh-agent rm x",
+        "x86_64 rm x",
+        "/lib64/ld-linux-x86-64.so.2 /usr/bin/rm x",
+        "wait -np 'a[$(rm x)]'",
     ] {
         assert!(Command::read(text).doubt.is_some(), "{text}");
     }
     for text in [
+        "git --no-pager -C a --git-dir=b log",
+        "docker --context d ps",
+        "npm --prefix . test",
+        "npm run build",
+        "bundle install",
         "git switch -c name",
         "git push -u origin main",
         "git -C d log --oneline -n 3",
@@ -231,8 +335,19 @@ fn an_argument_that_is_a_command_is_a_doubt() {
         "cargo test --locked",
         "find . -name x",
     ] {
-        assert_eq!(Command::read(text).doubt, None, "{text}");
+        assert_eq!(Command::read(text).why_asked(), None, "{text}");
     }
+}
+
+#[test]
+fn a_long_command_is_refused_unread_and_many_parts_are_a_doubt() {
+    let long = "a ".repeat(MAX_BYTES);
+    let command = Command::read(&long);
+    assert_eq!(command.n_bytes_too_long, Some(long.len()));
+    assert!(command.parts.is_empty() && command.doubt.is_some());
+    let many = "a;".repeat(MAX_BYTES / 2);
+    let command = Command::read(&many);
+    assert!(command.doubt.is_some() && command.parts.len() <= MAX_PARTS + 1);
 }
 
 fn matched(pattern: &str, text: &str) -> Matched {
@@ -270,9 +385,6 @@ fn a_pattern_matches_whatever_the_unknown_words_are_or_only_maybe() {
     ] {
         assert_eq!(matched(pattern, text), expected, "{pattern}: {text}");
     }
-    for pattern in ["", " ", "a && b", "a; b", "a | b", "$(a)", "a\nb"] {
-        assert!(CommandPattern::new(pattern).is_err(), "{pattern}");
-    }
     let redirection = &Command::read("a > out/x").parts[0];
     let pattern = CommandPattern::new("> out/*").expect("a pattern");
     assert_eq!(pattern.matched(redirection), Yes);
@@ -280,6 +392,171 @@ fn a_pattern_matches_whatever_the_unknown_words_are_or_only_maybe() {
     let by_path = &Command::read("/usr/bin/git push").parts[0];
     assert_eq!(push.matched(by_path), No);
     assert_eq!(push.matched_by_name(by_path), Yes);
+}
+
+#[test]
+fn a_pattern_means_what_the_shell_says_it_means() {
+    use Matched::{No, Yes};
+    for (pattern, text, expected) in [
+        ("touch \"pwn\"", "touch \"pwn\"", Yes),
+        ("touch 'pwn'", "touch pwn", Yes),
+        ("touch   pwn  *", "touch pwn x", Yes),
+        ("touch a#b *", "touch a#b pwn", Yes),
+        ("touch 'a b'", "touch \"a b\"", Yes),
+        ("touch 'a b'", "touch a b", No),
+        ("touch 'pwn?x'", "touch 'pwn?x'", Yes),
+        (
+            "curl 'https://a.example/?q=1&r='*",
+            "curl 'https://a.example/?q=1&r=2'",
+            Yes,
+        ),
+        ("echo '*'", "echo '*'", Yes),
+        ("echo '*'", "echo x", No),
+        ("echo it\"'\"s", "echo \"it's\"", Yes),
+        ("> ./out//x", "a > out/x", Yes),
+        ("> out/*", "a > ./out/x", Yes),
+    ] {
+        let pattern = CommandPattern::new(pattern).expect(pattern);
+        let command = Command::read(text);
+        let part = &command.parts[0];
+        assert_eq!(pattern.matched(part), expected, "{pattern:?}: {text}");
+        let is_sure = pattern.matched_by_name(part) == Yes;
+        assert_eq!(is_sure, expected == Yes, "{pattern:?}: {text}");
+    }
+    for pattern in [
+        "",
+        " ",
+        "a && b",
+        "a; b",
+        "a | b",
+        "a\nb",
+        "$(a)",
+        "a $X",
+        "a `b`",
+        "a\\ b",
+        "a 'b",
+        "a ?",
+        "a [b]*",
+        "a ~/b",
+        "a {b,c}",
+        "a # b",
+        "X=1 a",
+        "a > b",
+        "a &",
+        "(a)",
+        "if a",
+        "for *",
+        "a !",
+        "a hé",
+        "# a",
+        "a\u{10FFFF}",
+        "a '\u{10FFFF}'",
+        "> /dev/null",
+        "a <<E",
+    ] {
+        assert!(CommandPattern::new(pattern).is_err(), "{pattern}");
+    }
+    let why = CommandPattern::new("touch $(x)").expect_err("it matches nothing");
+    assert!(why.contains("quotes") && why.contains("`*`"), "{why}");
+}
+
+#[test]
+fn a_denied_command_is_found_wherever_its_words_stand() {
+    use Matched::{Maybe, No, Yes};
+    for (pattern, text, expected) in [
+        ("git push *", "git -C . push o x:y", Yes),
+        ("git push *", "git --no-pager push", Yes),
+        ("git push *", "git -P push", Yes),
+        ("git push *", "git --git-dir=.git push", Yes),
+        ("git push *", "git --git-dir .git push", Yes),
+        ("git push *", "git --attr-source HEAD push", Yes),
+        ("git push *", "git -c a.b=c push", Yes),
+        ("git push *", "git --unknown x push", Maybe),
+        ("git push *", "git log push", Maybe),
+        ("git push *", "git log", No),
+        ("git push *", "legit push", No),
+        ("git push *", "echo \"do not git push\"", Maybe),
+        ("git push *", "runner -x git push", Maybe),
+        ("git push *", "runner '--exec=git push'", Maybe),
+        ("git push *", "runner '-Igit push'", Maybe),
+        ("git push *", "awk 'BEGIN{system(\"g\\it push\")}'", Maybe),
+        ("git push *", "push git", No),
+        ("npm publish *", "npm --prefix . publish", Yes),
+        ("npm publish *", "npm --tag next publish", Maybe),
+        ("docker run *", "docker --context d run x", Yes),
+        (
+            "cargo publish *",
+            "cargo +nightly -q --color never publish",
+            Yes,
+        ),
+        ("cargo publish *", "cargo --config a publish", Yes),
+        ("kubectl delete *", "kubectl -n a delete pod b", Yes),
+        (
+            "kubectl delete *",
+            "kubectl --kubeconfig a delete pod b",
+            Maybe,
+        ),
+        (
+            "touch pwn*",
+            "make x '--eval=X:=$(shell touch pwned)'",
+            Maybe,
+        ),
+        ("touch 'a b'", "runner \"touch 'a b'\"", Maybe),
+        ("./run *", "/opt/run x", Maybe),
+        ("> src/*", "runner 'echo x > ./src/x'", Maybe),
+        ("> src/*", "runner src/x", No),
+        ("rm *", "farm x", No),
+        ("git push *", "git-push o", Yes),
+        ("git push *", "/usr/lib/git-core/git-push o", Yes),
+        ("git push *", "runner GIT push", Maybe),
+        ("git push *", "runner git $X", Maybe),
+        ("git push *", "cargo test $X", No),
+        ("git push *", "runner $X", No),
+        ("terraform destroy *", "terraform -chdir=$X destroy", Maybe),
+        ("terraform destroy *", "terraform plan $X", No),
+        ("touch *", "PAGER='touch x' less y", Maybe),
+        ("touch *", "env PAGER='touch x' less y", Maybe),
+        ("touch *", "awk \"BEGIN{system(\\\"touch $X\\\")}\"", Maybe),
+        ("* --force", "git push --force", Yes),
+        ("*", "a", Yes),
+    ] {
+        let read = Command::read(text);
+        let pattern = CommandPattern::new(pattern).expect(pattern);
+        let matched = read.parts.iter().map(|part| pattern.matched_by_name(part));
+        assert_eq!(matched.max(), Some(expected), "{pattern:?}: {text}");
+    }
+}
+
+#[test]
+fn files_that_output_goes_to_are_resolved() {
+    use super::super::subject::WorkspacePath::{Known, Unknown};
+    // As the workspace does it, with a link `link` to `src`.
+    let place = |path: &str| match path.strip_prefix("/ws/").unwrap_or(path) {
+        path if path.starts_with('/') => Unknown,
+        "target/../pwn" => Known("pwn".to_owned()),
+        "../x" | "dangling" => Unknown,
+        path => Known(path.replacen("link/", "src/", 1)),
+    };
+    for (text, target, src, asks) in [
+        ("a > target/x", Matched::Yes, Matched::No, false),
+        ("a > /ws/target/x", Matched::Yes, Matched::No, false),
+        ("a > target/../pwn", Matched::No, Matched::No, true),
+        ("a > ./src/x", Matched::No, Matched::Yes, false),
+        ("a > /ws/src/x", Matched::No, Matched::Yes, false),
+        ("a > link/x", Matched::No, Matched::Yes, false),
+        ("a > ../x", Matched::Maybe, Matched::Maybe, true),
+        ("a > dangling", Matched::Maybe, Matched::Maybe, true),
+        ("a > /other/x", Matched::No, Matched::No, false),
+        ("cd src && a > x", Matched::Maybe, Matched::Maybe, true),
+    ] {
+        let command = Command::read(text).resolved(place);
+        assert_eq!(command.why_asked().is_some(), asks, "{text}");
+        let mut parts = command.parts.iter();
+        let part = parts.find(|part| part.is_redirection).expect(text);
+        let matched = |pattern| CommandPattern::new(pattern).expect(pattern);
+        assert_eq!(matched("> target/*").matched(part), target, "{text}");
+        assert_eq!(matched("> src/*").matched_by_name(part), src, "{text}");
+    }
 }
 
 #[test]
@@ -293,7 +570,11 @@ fn always_covers_the_program_and_its_first_argument_or_exactly_this() {
         ("cargo test && cargo test -p x", "cargo test …"),
         ("sh -c 'make all'", "make all; sh -c 'make all'"),
         ("ls *.rs", ""),
-        ("cat log $X", "cat log …"),
+        ("cat log $X", ""),
+        ("cat *.log", ""),
+        ("xargs rm", ""),
+        ("python3 x.py", "python3 x.py"),
+        ("sudo git log", ""),
         ("git log $X", ""),
         ("make test SHELL=./x", "make test SHELL=./x"),
         ("sed s/a/b/ f", "sed s/a/b/ f"),

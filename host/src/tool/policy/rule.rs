@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
-use super::super::command::{CommandPattern, Matched, Part};
+use super::super::command::{CommandPattern, Matched, Part, runs_unread};
 use super::super::subject::WorkspacePath;
 use super::Rule;
 use crate::message::{EffectClass, ToolSpec};
@@ -123,6 +123,8 @@ pub(super) enum Facet<'a> {
     Part(&'a Part),
     /// Effects of a command that its parts do not show.
     Doubt,
+    /// The spelling of a command whose parts are known, which no rule about commands allows.
+    Outside,
     File(&'a WorkspacePath),
     /// A folder with everything below it.
     Tree(&'a WorkspacePath),
@@ -175,19 +177,23 @@ impl PolicyRule {
             return match facet {
                 Facet::Part(part) => self.of_part(command, part),
                 Facet::Doubt => Matched::Maybe,
-                Facet::Whole | Facet::File(_) | Facet::Tree(_) => Matched::No,
+                Facet::Whole | Facet::Outside | Facet::File(_) | Facet::Tree(_) => Matched::No,
             };
         }
         let Some(path) = &self.path else {
             return Matched::Yes;
         };
         match facet {
-            Facet::File(WorkspacePath::Known(file)) if path.glob.is_match(file) => Matched::Yes,
+            Facet::File(WorkspacePath::Known(file)) if path.is_about(file, self.decision) => {
+                Matched::Yes
+            }
             Facet::Tree(WorkspacePath::Known(folder)) => path.of_tree(folder, self.decision),
             Facet::File(WorkspacePath::Unknown) | Facet::Tree(WorkspacePath::Unknown) => {
                 Matched::Maybe
             }
-            Facet::File(_) | Facet::Whole | Facet::Part(_) | Facet::Doubt => Matched::No,
+            Facet::File(_) | Facet::Whole | Facet::Part(_) | Facet::Doubt | Facet::Outside => {
+                Matched::No
+            }
         }
     }
 
@@ -243,6 +249,15 @@ impl PolicyRule {
 
     /// Returns the reason why the rule matches none of the known tools, each its plugin and its name; `None` when it can match.
     pub(super) fn fault(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
+        let program = self.command.as_ref().and_then(CommandPattern::program);
+        if let Some(program) = program.filter(|program| runs_unread(program))
+            && self.decision == Rule::Allow
+        {
+            return Some(format!(
+                "`{program}` starts other programs, and no rule allows that, so this rule has no effect; allow the other \
+                 program and let the model start it directly"
+            ));
+        }
         let tool = self.tool.as_ref()?;
         if known.iter().any(|(plugin, name)| tool.is(*plugin, name)) {
             return None;
@@ -330,6 +345,8 @@ struct PathPattern {
     glob: GlobMatcher,
     /// The folder that everything which it matches is in.
     base: String,
+    /// Whether its last name has no wildcard: it may be that of a folder.
+    is_name: bool,
 }
 
 impl PathPattern {
@@ -360,11 +377,20 @@ impl PathPattern {
             Some((base, _)) => base,
             None => "",
         };
+        let last = whole.rsplit('/').next().unwrap_or_default();
         Ok(Self {
             text: text.to_owned(),
             base: base.to_owned(),
             glob,
+            is_name: !last.contains(['*', '?', '[', '{', '\\']),
         })
+    }
+
+    /// Matches a path. For rules that ask or deny, the name of a folder stands for everything in it.
+    fn is_about(&self, path: &str, decision: Rule) -> bool {
+        let above = path.match_indices('/').map(|(at, _)| &path[..at]);
+        let mut above = above.filter(|_| self.is_name && decision != Rule::Allow);
+        self.glob.is_match(path) || above.any(|folder| self.glob.is_match(folder))
     }
 
     /// Matches a folder: an allowing rule must match everything below it; for other rules one match below it is a maybe.
@@ -374,7 +400,7 @@ impl PathPattern {
             let separator = if folder.is_empty() { "" } else { "/" };
             self.glob.is_match(format!("{folder}{separator}{name}"))
         });
-        if below == [true, true] || (decision != Rule::Allow && self.glob.is_match(folder)) {
+        if below == [true, true] || (decision != Rule::Allow && self.is_about(folder, decision)) {
             return Matched::Yes;
         }
         let is_in = |inner: &str, outer: &str| {

@@ -173,6 +173,9 @@ fn rules_that_say_nothing_or_are_misspelled_are_refused() {
         r#"rules = [{ command = "git *", path = "docs/**", decision = "deny" }]"#,
         r#"rules = [{ command = "git add . && git push", decision = "deny" }]"#,
         r#"rules = [{ command = "", decision = "deny" }]"#,
+        r#"rules = [{ command = "touch $(x)", decision = "deny" }]"#,
+        r#"rules = [{ command = 'touch a\ b', decision = "deny" }]"#,
+        r#"rules = [{ command = "touch a?", decision = "deny" }]"#,
         r#"rules = [{ path = "../x", decision = "deny" }]"#,
         r#"rules = [{ path = "/etc/**", decision = "deny" }]"#,
         r#"rules = [{ path = "a[", decision = "deny" }]"#,
@@ -236,6 +239,13 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
         ("bash script.sh | sh", "ask", "deny"),
         ("sudo git push", "ask", "deny"),
         ("cat <<E\ngit push\nE", "ask", "deny"),
+        ("git log --oneline push", "ask", "deny"),
+        ("cargo test -- 'git push'", "ask", "deny"),
+        // These ask whatever the rules allow, and can be told from what is denied.
+        ("cargo test a*", "ask", "deny"),
+        ("ls $X", "ask", "allow"),
+        ("git status > out/../x", "ask", "allow"),
+        ("git status &", "ask", "allow"),
     ] {
         let yes = PolicyMode {
             yes: true,
@@ -271,6 +281,91 @@ fn a_rule_for_the_whole_tool_allows_what_cannot_be_read_unless_something_is_deni
     }
 }
 
+/// The example of `host/README.md`.
+const MANUAL: &str = r#"
+rules = [
+    { command = "git *", decision = "allow" },
+    { command = "cargo *", decision = "allow" },
+    { command = "echo *", decision = "allow" },
+    { command = "git push *", decision = "deny" },
+    { command = "> target/*", decision = "allow" },
+    { command = "> src/*", decision = "deny" },
+]
+"#;
+
+#[test]
+fn no_spelling_leads_around_the_rules_of_the_manual() {
+    for (text, expected) in [
+        ("echo x > target/y", "allow"),
+        ("git -C . log", "allow"),
+        ("git -C . push o x:y", "deny"),
+        ("git --no-pager push", "deny"),
+        ("git -P push o", "deny"),
+        ("git --git-dir=.git push o", "deny"),
+        ("git --attr-source HEAD push o", "deny"),
+        ("git --attr-source HEAD -c alias.x='!touch pwn' x", "ask"),
+        ("echo x | git remote-ext x 'touch pwn'", "ask"),
+        ("git --new-option push", "ask"),
+        ("echo \"$\\\n(touch pwn)\"", "ask"),
+        ("echo $\\\n(git push)", "ask"),
+        ("echo x > target/../pwn", "ask"),
+        ("echo x > ./target/y", "allow"),
+        ("echo x > ./src/y", "deny"),
+        ("echo x > src//y", "deny"),
+        ("cd src && echo x > y", "ask"),
+        ("echo do not git push", "ask"),
+    ] {
+        let decision = decide(&policy(MANUAL, TERMINAL), "bash", Execute, &command(text));
+        let rule = &decision.rule;
+        assert_eq!(word(&decision.verdict), expected, "{text}: {rule}");
+        let nobody = PolicyMode::default();
+        let decision = decide(&policy(MANUAL, nobody), "bash", Execute, &command(text));
+        let is_allowed = decision.verdict == ToolVerdict::Allow;
+        assert_eq!(is_allowed, expected == "allow", "{text}: {}", decision.rule);
+    }
+}
+
+#[test]
+fn a_yes_for_the_session_covers_no_command_that_may_be_denied() {
+    for (text, may_cover) in [
+        ("runner -x git pull", true),
+        ("runner -x git push", false),
+        ("rm x", true),
+        ("git push", true),
+        ("sudo x", false),
+    ] {
+        let (bash, subject) = (spec("bash", Execute), command(text));
+        let call = PolicyCall {
+            spec: &bash,
+            arguments: &json!({}),
+            subject: &subject,
+            may: &[],
+            is_asked: false,
+        };
+        let policy = policy(MANUAL, TERMINAL);
+        assert_eq!(policy.may_cover(&call), may_cover, "{text}");
+    }
+}
+
+#[test]
+fn a_command_that_no_system_starts_is_refused_unread() {
+    let long = command(&"a ".repeat(3 << 20));
+    for mode in [
+        TERMINAL,
+        PolicyMode {
+            yes: true,
+            ..TERMINAL
+        },
+    ] {
+        let all = r#"rules = [{ tool = "bash", decision = "allow" }]"#;
+        let decision = decide(&policy(all, mode), "bash", Execute, &long);
+        let ToolVerdict::Deny(reason) = decision.verdict else {
+            panic!("not denied");
+        };
+        assert!(reason.contains("write it to a file"), "{reason}");
+    }
+}
+
 #[test]
 fn paths_are_decided_by_the_narrowest_glob() {
     let text = r#"
@@ -279,6 +374,9 @@ rules = [
     { tool = "edit_file", path = "docs/private/*", decision = "ask" },
     { path = "secrets/", decision = "deny" },
     { tool = "read_file", path = "**/*.key", decision = "deny" },
+    { path = "private", decision = "deny" },
+    { path = "a/.ssh", decision = "ask" },
+    { path = "public", decision = "allow" },
 ]
 "#;
     let file = |path: &str| Subject::File(WorkspacePath::Known(path.to_owned()));
@@ -295,6 +393,13 @@ rules = [
         ("read_file", Read, file("secrets/in/a"), "deny"),
         ("read_file", Read, file("a/b/x.key"), "deny"),
         ("read_file", Read, file("README.md"), "allow"),
+        ("read_file", Read, file("private"), "deny"),
+        ("read_file", Read, file("private/in/a"), "deny"),
+        ("read_file", Read, file("privates"), "allow"),
+        ("search", Read, tree("private/in"), "deny"),
+        ("read_file", Read, file("a/.ssh/id"), "ask"),
+        ("write_file", Write, file("public/a"), "ask"),
+        ("write_file", Write, file("public"), "allow"),
         ("read_file", Read, unknown, "ask"),
         ("search", Read, tree("src"), "allow"),
         ("search", Read, tree("secrets/in"), "deny"),
@@ -321,6 +426,9 @@ fn the_line_that_would_allow_a_call_allows_it_and_not_its_neighbors() {
         ),
         (&bash, command("rm -rf 'a b'"), command("rm -rf b")),
         (&bash, command("rm -rf '…'"), command("rm -rf 'b'")),
+        (&bash, command("rm -rf '*'"), command("rm -rf b")),
+        (&bash, command("rm -rf \"it's\""), command("rm -rf its")),
+        (&bash, command("ls > 'a b'"), command("ls > b")),
         (&write, file("docs/a \"b\".md"), file("docs/b.md")),
     ] {
         let line = allow_line(spec, &subject);
@@ -341,12 +449,15 @@ rules = [
     { tool = "fetch:put", decision = "deny" },
     { tool = "read_*", decision = "deny" },
     { effect = "execute", decision = "deny" },
+    { command = "sudo *", decision = "allow" },
+    { command = "sudo *", decision = "deny" },
 ]
 "#;
     let known = [(None, "bash"), (None, "read_file"), (Some("fetch"), "get")];
     let faults = policy(text, TERMINAL).faults(&known);
     let numbers: Vec<usize> = faults.iter().map(|(index, _)| *index).collect();
-    assert_eq!(numbers, [0, 1, 3]);
+    assert_eq!(numbers, [0, 1, 3, 6]);
+    assert!(faults[3].1.contains("no rule allows that"), "{faults:?}");
     assert!(
         faults[0].1.contains("there is no tool `bahs`"),
         "{faults:?}"

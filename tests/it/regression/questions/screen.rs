@@ -142,19 +142,25 @@ fn notices_and_logs_wait_until_the_question_is_answered_and_are_bounded() {
 
 #[test]
 fn what_always_covers_or_why_it_covers_nothing_moves_no_cursor() {
-    for (command, said) in [
-        ("echo 'x\u{1b}[8A\u{202e}y'", "always covers echo "),
-        ("sh '-\u{1b}[8A' x", "asks every time: "),
-        ("rm '-\u{1b}[8A' x", "always covers rm "),
+    for (command, said, mark) in [
+        ("echo 'x\u{202e}y'", "always covers echo ", "\\u{202e}"),
+        ("sh '-\u{202e}' x", "asks every time: ", "\\u{202e}"),
+        ("rm '-\u{202e}' x", "always covers rm ", "\\u{202e}"),
+        (
+            "rm '-\u{1b}[8A' x",
+            "asks every time: ",
+            "a control character",
+        ),
     ] {
         let rind = with_commands(&[command]);
         let Some(shown) = rind.at_terminal_once(&["run", "x"], ASKED, || {}, "n\n") else {
             return;
         };
         assert!(!shown.contains("\u{1b}[8A"), "{shown:?}");
+        assert!(!shown.contains('\u{202e}'), "{shown:?}");
         let shown = plain(&shown);
         let row = shown.lines().find(|line| line.contains(said));
         let row = row.unwrap_or_else(|| panic!("{command:?}: {shown}"));
-        assert!(row.contains("\\u{1b}["), "{row}");
+        assert!(row.contains(mark), "{row}");
     }
 }

@@ -1,0 +1,84 @@
+//! Matchers that name no tool: a guard that is never called guards nothing, so it is told.
+
+use super::{Script, claude};
+
+impl Script {
+    /// Returns what is wrong with the matcher: it names a tool that is not there, and so no call of it comes to the script.
+    /// `known` are the tools, each with its plugin.
+    #[must_use]
+    pub fn stray_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
+        if let Some(hook) = &self.claude {
+            let text = hook.stray_matcher(known)?;
+            let names = known
+                .iter()
+                .map(|(plugin, name)| claude::tool_name(name, *plugin));
+            return Some(told(text, None, names.collect()));
+        }
+        let (pattern, text) = (self.matcher.as_ref()?, self.matcher()?);
+        let is_there = |name: &str| known.iter().any(|(_, known)| *known == name);
+        let is_list = |c: char| c.is_ascii_alphanumeric() || "_-|".contains(c);
+        // Of plain names each must be there; of a pattern one that it matches.
+        let stray = if text.chars().all(is_list) {
+            text.split('|').find(|name| !is_there(name))
+        } else {
+            let matches = |(_, name): &(Option<&str>, &str)| pattern.is_match(name);
+            (!known.iter().any(matches)).then_some(text)
+        }?;
+        let names = known.iter().map(|(_, name)| (*name).to_owned());
+        Some(told(stray, claude::own_tool(stray), names.collect()))
+    }
+}
+
+/// Says that a matcher names no tool. `own` is the name here of a tool that has another one in Claude Code.
+fn told(matcher: &str, own: Option<&str>, mut names: Vec<String>) -> String {
+    names.sort_unstable();
+    names.dedup();
+    let hint = match own {
+        Some(own) if matcher.contains('(') => format!(
+            "a matcher is about names of tools and not about their arguments: write `{own}`, and let the script look at the call"
+        ),
+        Some(own) => format!("write `{own}`, as that tool is called here"),
+        None => format!("the tools are: {}", names.join(", ")),
+    };
+    format!("`matcher`: there is no tool `{matcher}`, so the script is not called for it; {hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use regex::Regex;
+
+    use super::*;
+
+    #[test]
+    fn a_matcher_that_names_no_tool_is_told_with_the_name_that_the_tool_has_here() {
+        let known = [
+            (None, "bash"),
+            (None, "edit_file"),
+            (None, "write_file"),
+            (Some("hello"), "greet"),
+        ];
+        for (matcher, expected) in [
+            ("bash", None),
+            ("edit_file|write_file", None),
+            (".*_file", None),
+            ("greet", None),
+            ("Bash", Some("write `bash`, as that tool is called here")),
+            (
+                "edit_file|wirte_file",
+                Some("there is no tool `wirte_file`"),
+            ),
+            ("Edit|Write", Some("write `edit_file`")),
+            ("Bash(git *)", Some("write `bash`, and let the script look")),
+            ("mcp__.*", Some("the tools are: bash, edit_file, greet")),
+        ] {
+            let mut script = Script::new("guard", &["pre-tool"], &["true"]);
+            script.matcher = Some(Regex::new(&format!("^(?:{matcher})$")).unwrap());
+            let told = script.stray_matcher(&known);
+            let is_it = match (&told, expected) {
+                (Some(told), Some(expected)) => told.contains(expected),
+                (told, expected) => told.is_none() && expected.is_none(),
+            };
+            assert!(is_it, "{matcher}: {told:?}");
+        }
+    }
+}

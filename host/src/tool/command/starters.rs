@@ -1,0 +1,110 @@
+//! Lists of the programs that start others: `starters.txt`, and those whose arguments are read (see `nested.rs`).
+
+use std::sync::LazyLock;
+
+use super::nested::{SHELLS, WRAPPERS};
+
+/// Names of programs, and beginnings of names.
+struct Lists {
+    /// Programs that start what their arguments name.
+    runs: Vec<&'static str>,
+    /// Programs that take commands, or a language with commands, in some argument.
+    scripts: Vec<&'static str>,
+}
+
+static LISTS: LazyLock<Lists> = LazyLock::new(|| {
+    let lines = include_str!("starters.txt").lines().map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
+    let section = |title: &str| {
+        let behind = lines.iter().skip_while(|line| **line != title).skip(1);
+        let names = behind.take_while(|line| !line.starts_with('['));
+        names.copied().filter(|name| !name.is_empty()).collect()
+    };
+    Lists {
+        runs: section("[runs]"),
+        scripts: section("[scripts]"),
+    }
+});
+
+/// Returns the name of a program without its folder.
+pub(super) fn base_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// Whether a program starts what its arguments name, in a way that is not read.
+pub(in super::super) fn runs_unread(program: &str) -> bool {
+    let name = base_name(program);
+    // `bash-5.2` and `env9` are no names of which the arguments are read.
+    let is_read = |name: &str| SHELLS.contains(&name) || WRAPPERS.iter().any(|w| w.0 == name);
+    let is_of_version = without_version(name) != name && is_read(without_version(name));
+    is_of_version || (!is_read(name) && is_in(&LISTS.runs, name))
+}
+
+/// Whether a program starts what its arguments name: a rule for all of its commands would be one for every command.
+pub(crate) fn runs_others(program: &str) -> bool {
+    let name = base_name(program);
+    runs_unread(name)
+        || SHELLS.contains(&name)
+        || name == "eval"
+        || WRAPPERS.iter().any(|(wrapper, ..)| *wrapper == name)
+}
+
+/// Whether the first argument of a program says little about what it does.
+pub(super) fn may_run_others(program: &str) -> bool {
+    let name = base_name(program);
+    runs_others(name) || name == "find" || is_in(&LISTS.scripts, name)
+}
+
+fn is_in(list: &[&str], name: &str) -> bool {
+    let bare = without_version(name);
+    list.iter().any(|listed| match listed.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => *listed == name || *listed == bare,
+    })
+}
+
+/// `python3.12` as `python`.
+fn without_version(name: &str) -> &str {
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c));
+    if bare.is_empty() { name } else { bare }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_start_others_are_known_by_name_version_and_beginning() {
+        for name in [
+            "sudo",
+            "/usr/bin/ssh-agent",
+            "x86_64",
+            "/lib64/ld-linux-x86-64.so.2",
+            "ld-musl-x86_64.so.1",
+            "rbash",
+            "bash-5.2",
+            "busybox",
+            "cross-env",
+        ] {
+            assert!(runs_unread(name), "{name}");
+        }
+        for name in ["bash", "env", "timeout", "git", "cargo", "ls", "[", "7z"] {
+            assert!(!runs_unread(name), "{name}");
+        }
+        for name in ["python3.12", "gawk", "make", "find", "sh", "perl5.36.0"] {
+            assert!(may_run_others(name), "{name}");
+        }
+        for name in ["git", "cargo", "ls", "grep", "cat"] {
+            assert!(!may_run_others(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_lists_are_sorted_and_name_each_program_once() {
+        for list in [&LISTS.runs, &LISTS.scripts] {
+            assert!(list.len() > 100 && list.is_sorted());
+            assert!(list.windows(2).all(|pair| pair[0] != pair[1]));
+        }
+        assert!(LISTS.runs.iter().all(|name| !LISTS.scripts.contains(name)));
+    }
+}

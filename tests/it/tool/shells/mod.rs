@@ -1,0 +1,165 @@
+//! The reader of commands against real shells: lines made of nasty pieces, and changes of lines that once led around it.
+//!
+//! Of a line without a doubt bash and dash must run no program and write no file but those that were read of it. Lines that rules may
+//! allow are compared with the parser of brush as well, in a package of its own (`tests/brush`).
+//!
+//! `RIND_SHELLS_SECONDS=3600` tries other lines for an hour, from a seed that is printed; `RIND_SHELLS_SEED` tries those again.
+
+mod lines;
+mod run;
+
+use std::time::{Duration, Instant};
+
+use rind::tool::command::{Command, CommandPattern, Matched, Part, Word};
+use rind::tool::subject::WorkspacePath;
+
+use lines::Lines;
+use run::Shell;
+
+/// Lines that are made for each round, of which those are run that have no doubt.
+const N_LINES: usize = 2_000;
+
+/// Rounds of a test that is not told how long to go on, and the time after which it begins no other.
+const N_ROUNDS: usize = 4;
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Whether a part may be this call.
+fn is_it(words: &[Word], call: &[String]) -> bool {
+    match (words.split_first(), call.split_first()) {
+        (None, None) => true,
+        (Some((Word::Any, rest)), _) => {
+            (0..=call.len()).any(|n_taken| is_it(rest, &call[n_taken..]))
+        }
+        (Some((Word::Literal(text), rest)), Some((first, after))) => {
+            text == first && is_it(rest, after)
+        }
+        _ => false,
+    }
+}
+
+/// The file that a path names, as if there were no links.
+fn place(path: &str) -> WorkspacePath {
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
+        if name != ".." || names.last().is_none_or(|last| *last == "..") {
+            names.push(name);
+        } else {
+            names.pop();
+        }
+    }
+    WorkspacePath::Known(names.join("/"))
+}
+
+/// Returns what a shell did with a line and was not read of it.
+fn disagreement(command: &Command, ran: &run::Ran) -> Option<String> {
+    let parts = || command.parts.iter();
+    let of_file = |part: &&Part| part.is_redirection();
+    let unread = ran.calls.iter().find(|call| {
+        let mut programs = parts().filter(|part| !part.is_redirection());
+        !programs.any(|part| is_it(part.words(), call))
+    });
+    let undenied = ran.calls.iter().find(|call| {
+        let deny = CommandPattern::new(&format!("{} *", call[0])).unwrap();
+        !parts().any(|part| deny.matched_by_name(part) != Matched::No)
+    });
+    let unwritten = ran.files.iter().find(|file| {
+        let file = std::slice::from_ref(*file);
+        !parts()
+            .filter(of_file)
+            .any(|part| is_it(part.words(), file))
+    });
+    let calls = unread.map(|call| format!("ran {call:?}"));
+    let calls = calls.or_else(|| undenied.map(|call| format!("a rule denies {call:?} in vain")));
+    calls.or_else(|| unwritten.map(|file| format!("wrote {file:?}")))
+}
+
+#[test]
+fn shells_do_what_was_read_of_a_command_and_nothing_else() {
+    let number = |name: &str| Some(std::env::var(name).ok()?.parse::<u64>().unwrap());
+    let limit = number("RIND_SHELLS_SECONDS").map(Duration::from_secs);
+    let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    let by_clock = limit.map_or(1, |_| clock.as_nanos() as u64);
+    let seed = number("RIND_SHELLS_SEED").unwrap_or(by_clock);
+    let begin = Instant::now();
+    let mut lines = Lines::new(seed);
+    let (mut n_lines, mut n_plain, mut n_sure, mut n_calls) = (0, 0, 0, 0);
+    let shells: Vec<Shell> = ["bash", "dash"]
+        .into_iter()
+        .filter_map(Shell::find)
+        .collect();
+    assert!(!shells.is_empty(), "there is no shell");
+    for round in 0.. {
+        let is_last = limit.is_none() && round >= N_ROUNDS;
+        if is_last || (round > 0 && begin.elapsed() > limit.unwrap_or(LIMIT)) {
+            break;
+        }
+        let texts = std::iter::repeat_with(|| lines.next()).take(N_LINES);
+        n_lines += N_LINES;
+        let read = texts.map(|text| (Command::read(&text).resolved(place), text));
+        let sure: Vec<(Command, String)> = read.filter(|(read, _)| read.doubt.is_none()).collect();
+        let plain = sure.iter().filter(|(read, _)| read.why_asked().is_none());
+        n_plain += plain.count();
+        n_sure += sure.len();
+        for shell in &shells {
+            let texts: Vec<&str> = sure.iter().map(|(_, text)| text.as_str()).collect();
+            let ran = shell.run(&texts);
+            for ((command, text), ran) in sure.iter().zip(&ran) {
+                n_calls += ran.calls.len();
+                if let Some(why) = disagreement(command, ran) {
+                    panic!(
+                        "seed {seed}, {}: {text:?} {why}: {:?}",
+                        shell.name, command.parts
+                    );
+                }
+            }
+        }
+    }
+    let told = format!(
+        "{n_lines} lines from seed {seed} in {:?}: {n_sure} without a doubt, {n_plain} that rules may allow; {n_calls} calls",
+        begin.elapsed()
+    );
+    println!("{told}");
+    // Otherwise nothing was tried.
+    assert!(
+        n_plain > n_lines / 20 && n_sure > n_plain && n_calls > n_plain,
+        "{told}"
+    );
+}
+
+#[test]
+fn a_part_as_it_is_shown_is_a_pattern_of_itself() {
+    let mut lines = Lines::new(2);
+    let mut n_parts = 0;
+    for _ in 0..20_000 {
+        let text = lines.next();
+        let command = Command::read(&text);
+        let is_plain = command.why_asked().is_none();
+        let parts = command.parts.iter().filter(|_| is_plain);
+        for part in parts.filter(|part| !part.words().contains(&Word::Any)) {
+            n_parts += 1;
+            let shown = part.text();
+            let matched = match CommandPattern::new(&shown) {
+                Ok(pattern) => [pattern.matched(part), pattern.matched_by_name(part)],
+                // More than one line is no pattern.
+                Err(_) if shown.contains('\n') => continue,
+                Err(why) => panic!("{text:?}: {why}"),
+            };
+            assert_eq!(matched, [Matched::Yes; 2], "{text:?}: {shown}");
+        }
+    }
+    assert!(n_parts > 5_000, "{n_parts}");
+}
+
+#[test]
+fn the_shells_here_run_stubs_and_tell_what_they_wrote() {
+    for shell in ["bash", "dash"].into_iter().filter_map(Shell::find) {
+        let ran = shell.run(&["zqa 1 '2 3' > f && nice zqb", "zqa; true > ../g", "echo a"]);
+        assert_eq!(ran[0].calls, [vec!["zqa", "1", "2 3"], vec!["zqb"]]);
+        assert_eq!(ran[0].files, ["f"]);
+        assert_eq!(
+            (ran[1].calls.len(), &*ran[1].files),
+            (1, &["../g".to_owned()][..])
+        );
+        assert!(ran[2].calls.is_empty() && ran[2].files.is_empty());
+    }
+}

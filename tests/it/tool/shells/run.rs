@@ -1,0 +1,151 @@
+//! Runs lines in a real shell where nothing but stubs can be found: they write down how they were called.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Programs of which the reader knows how they start others. The real ones run, and find nothing but the stubs.
+const WRAPPERS: &[&str] = &[
+    "bash", "dash", "env", "find", "nice", "nohup", "setsid", "sh", "timeout", "xargs",
+];
+
+const STUBS: &[&str] = &["zqa", "zqb", "x", "f"];
+
+/// Runs each argument by itself, in a folder of its own. What the line calls by itself is a function, which is faster than a
+/// program.
+const DRIVER: &str = r#"
+ulimit -t 120 -f 2048 2>/dev/null
+END=$(printf '\036')
+zqa() { printf '%s\037' zqa "$@" "$END" >> "$LOG"; }
+zqb() { printf '%s\037' zqb "$@" "$END" >> "$LOG"; }
+n=0
+for line; do
+  n=$((n + 1))
+  ( cd "$ROOT/$n/w" && LOG="$ROOT/$n/log" && export LOG && unset n ROOT && eval "$line"
+    wait ) </dev/null >/dev/null 2>&1
+done
+"#;
+
+/// Programs that a line ran, and files that it made.
+#[derive(Debug, Default)]
+pub(super) struct Ran {
+    /// Programs that ran, each with its arguments.
+    pub(super) calls: Vec<Vec<String>>,
+    /// Files that were made, by their paths from the folder of the line.
+    pub(super) files: Vec<String>,
+}
+
+/// A shell that is on this machine.
+pub(super) struct Shell {
+    pub(super) name: &'static str,
+    program: PathBuf,
+}
+
+fn find(name: &str) -> Option<PathBuf> {
+    let folders = ["/usr/bin", "/bin", "/usr/local/bin"].into_iter();
+    let mut programs = folders.map(|folder| Path::new(folder).join(name));
+    programs.find(|path| path.exists())
+}
+
+impl Shell {
+    pub(super) fn find(name: &'static str) -> Option<Self> {
+        let program = find(name)?;
+        Some(Self { name, program })
+    }
+
+    /// Runs each line, and returns what it did.
+    pub(super) fn run(&self, lines: &[&str]) -> Vec<Ran> {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let programs = root.join("bin");
+        fs::create_dir(&programs).unwrap();
+        for name in STUBS {
+            // One write for each call: they may run side by side. Without `LOG` it belongs to no line.
+            let text = format!(
+                "#!/bin/sh\nprintf '%s\\037' {name} \"$@\" \"$(printf '\\036')\" >> \"${{LOG:-{}/stray}}\"\n",
+                root.display()
+            );
+            let path = programs.join(name);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        for name in WRAPPERS {
+            if let Some(real) = find(name) {
+                symlink(real, programs.join(name)).unwrap();
+            }
+        }
+        for n in 1..=lines.len() {
+            let own = root.join(n.to_string());
+            fs::create_dir_all(own.join("w/a")).unwrap();
+        }
+        // One shell for many lines, each of which it reads in a process of its own.
+        for (at, lines) in lines.chunks(500).enumerate() {
+            let own = root.join(format!("of-{at}"));
+            fs::create_dir(&own).unwrap();
+            for n in 1..=lines.len() {
+                let real = root.join((at * 500 + n).to_string());
+                symlink(real, own.join(n.to_string())).unwrap();
+            }
+            let mut command = self.apart();
+            command
+                .args(["-c", DRIVER, "driver"])
+                .args(lines)
+                .env_clear()
+                .env("PATH", &programs)
+                .env("ROOT", &own)
+                .env("X", "zqb  y")
+                .env("LANG", "C.UTF-8")
+                .current_dir(&root)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            assert!(command.status().is_ok());
+        }
+        let of_none = fs::read_to_string(root.join("stray")).unwrap_or_default();
+        assert_eq!(of_none, "", "a call without its line");
+        let dirs = (1..=lines.len()).map(|n| root.join(n.to_string()));
+        dirs.map(|own| ran(&own)).collect()
+    }
+
+    /// The shell without network, other processes and rights, where the system lets it.
+    fn apart(&self) -> Command {
+        let apart = ["-rnpf", "--kill-child"];
+        let unshare = find("unshare").map(Command::new);
+        let mut works = unshare.into_iter().filter_map(|mut unshare| {
+            let output = unshare.args(apart).arg("true").output();
+            output.ok().filter(|output| output.status.success())
+        });
+        let unshare = find("unshare").filter(|_| works.next().is_some());
+        let Some(mut command) = unshare.map(Command::new) else {
+            return Command::new(&self.program);
+        };
+        command.args(apart).arg(&self.program);
+        command
+    }
+}
+
+fn ran(own: &Path) -> Ran {
+    let log = fs::read(own.join("log")).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log).into_owned();
+    let calls = log.split("\u{1e}\u{1f}").filter(|call| !call.is_empty());
+    let call = |call: &str| {
+        let words = call.strip_suffix('\u{1f}').unwrap_or(call);
+        words.split('\u{1f}').map(str::to_owned).collect()
+    };
+    let mut files = Vec::new();
+    for (folder, prefix) in [("w", ""), ("w/a", "a/"), ("", "../")] {
+        for entry in fs::read_dir(own.join(folder)).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_ours = matches!((prefix, &*name), ("../", "w" | "log") | ("", "a"));
+            if !is_ours && !entry.file_type().unwrap().is_dir() {
+                files.push(format!("{prefix}{name}"));
+            }
+        }
+    }
+    Ran {
+        calls: calls.map(call).collect(),
+        files,
+    }
+}
