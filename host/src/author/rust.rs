@@ -78,6 +78,7 @@ pub(super) async fn build_workspace(
         report.failed.push(BuildError::Compile {
             plugins: not_built,
             text: finished.stderr.text(),
+            was_streamed: true,
         });
     }
     Ok(())

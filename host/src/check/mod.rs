@@ -103,6 +103,8 @@ pub struct Checked {
     pub name: String,
     /// Folder of the plugin.
     pub folder: PathBuf,
+    /// Names of its tools; empty where it could not be loaded.
+    pub tools: Vec<String>,
     /// Faults in the order of files and lines.
     pub faults: Vec<Fault>,
 }
@@ -155,11 +157,16 @@ impl Fault {
     }
 }
 
-/// Checks the plugin in `folder`. `options` says how it is loaded; it names no plugin besides.
+/// Checks the plugin in `folder`. `options` says how it is loaded; it names no plugin besides. `taken` has the tools of others that a
+/// session would have as well, each behind the name of its plugin.
 ///
 /// # Errors
 /// The host itself cannot load plugins.
-pub async fn check(folder: &Path, options: &LoadOptions) -> Result<Checked, Error> {
+pub async fn check(
+    folder: &Path,
+    options: &LoadOptions,
+    taken: &[(String, String)],
+) -> Result<Checked, Error> {
     let text = std::fs::read_to_string(folder.join(FILE_NAME)).unwrap_or_default();
     let mut found = Found {
         folder,
@@ -171,6 +178,7 @@ pub async fn check(folder: &Path, options: &LoadOptions) -> Result<Checked, Erro
         |name| name.to_string_lossy().into_owned(),
     );
     words::secrets(&mut found, &text);
+    let mut tools = Vec::new();
     match Manifest::read(folder, None) {
         Err(error) => {
             manifest::unreadable(&mut found, &text, &error);
@@ -187,6 +195,8 @@ pub async fn check(folder: &Path, options: &LoadOptions) -> Result<Checked, Erro
                 let set = PluginSet::load(options).await?;
                 take_loaded(&mut found, &read, surface.as_ref(), &set)
             };
+            loaded::taken(&mut found, &read, &offered.tools, taken);
+            tools.clone_from(&offered.tools);
             words::versions(&mut found, &read);
             words::readme(&mut found, Some(&read), &offered);
         }
@@ -197,6 +207,7 @@ pub async fn check(folder: &Path, options: &LoadOptions) -> Result<Checked, Erro
     Ok(Checked {
         name,
         folder: folder.to_owned(),
+        tools,
         faults,
     })
 }
