@@ -3,6 +3,7 @@
 mod authors;
 mod foreign;
 mod skills;
+mod wild;
 
 use std::fs;
 use std::path::PathBuf;

@@ -158,7 +158,10 @@ fn a_component_built_with_another_copy_of_the_contract_names_point_and_both_vers
     let import = format!(
         "(component (import \"rind:plugin/log@{CURRENT}\" (instance (export \"write\" (func (param \"text\" string))))))"
     );
-    for (name, component, interface) in [("hook", &point, "turn-end"), ("import", &import, "log")] {
+    for (name, component, interface) in [
+        ("skewed-point", &point, "turn-end"),
+        ("skewed-import", &import, "log"),
+    ] {
         let folder = plugin(&rind, name, component);
         let folder = folder.to_str().unwrap();
         for command in [
