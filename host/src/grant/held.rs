@@ -296,7 +296,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Passes a fault of one entry over where the rest is held all the same.
+    /// Passes over an entry that cannot be held, where links are followed; otherwise its fault ends the reading.
     fn pass_over(&mut self, fault: ProjectError, names: &[String]) -> Result<(), ProjectError> {
         let Some(links) = &mut self.links else {
             return Err(fault);

@@ -101,7 +101,10 @@ impl Skills {
         let mut n_cut = 0;
         for ((id, described), limit) in entries.iter().zip(limits) {
             let description = &described.text;
-            let shown = cut(description, limit);
+            let shown = match limit {
+                0 => String::new(),
+                limit => cut(description, limit),
+            };
             n_cut += usize::from(shown != *description || described.is_cut);
             if shown.is_empty() {
                 text.push_str(&format!("- {id}\n"));

@@ -12,7 +12,7 @@ use crate::grant::Trust;
 /// Cause for which a skill is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOutCause {
-    /// Its file cannot be used at all.
+    /// Fault for which its file cannot be used at all.
     Unusable,
     /// A fault in its front matter keeps it from the model; only the user can start it.
     UserOnly,

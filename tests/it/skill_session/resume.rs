@@ -1,4 +1,4 @@
-//! What a session remembers of skills when it is resumed, and what is told before a first use.
+//! Memory of a session for skills when it is resumed, and the notice before a first use.
 
 use rind::grant::SideEffect;
 use rind::point::outcome::Level;

@@ -7,7 +7,7 @@ use rind_tests::cli::Rind;
 
 use super::plugin;
 
-/// What is said of every component that was built for another host: what this one runs, and what to build for.
+/// End of the message about any component that was built for another host: the target to build for.
 const REMEDY: &str = "build it for `wasm32-wasip2`";
 
 /// A component around a core module.
@@ -163,6 +163,10 @@ fn a_component_built_with_another_copy_of_the_contract_names_point_and_both_vers
         ("skewed-import", &import, "log"),
     ] {
         let folder = plugin(&rind, name, component);
+        fs::create_dir(folder.join("tests")).unwrap();
+        let case = "[[case]]\nname = \"a turn\"\n[case.given]\nfiles = { \"a.txt\" = \"x\" }\n\
+                    tool = { name = \"read_file\", arguments = { path = \"a.txt\" } }\n[case.expect]\nresults = [\"x\"]\n";
+        fs::write(folder.join("tests/cases.toml"), case).unwrap();
         let folder = folder.to_str().unwrap();
         for command in [
             &["plugin", "inspect", folder][..],

@@ -12,7 +12,7 @@ use wasmparser::{Parser, Payload, PrimitiveValType, Validator, WasmFeatures};
 use super::super::{is_line_of_current, split};
 use super::{Interface, Interfaces, NamedType};
 
-/// What a component says of the contract.
+/// Interfaces of the contract in a component.
 pub(super) struct Guest {
     pub(super) interfaces: Interfaces,
     /// Whole name of each interface, as the component has it.

@@ -15,7 +15,7 @@ use crate::plugin::Error;
 /// A type with names of its own: a record, a variant, an enum or flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NamedType {
-    /// Its kind: `record`, `variant`, `enum`, `flags`, or `type` for any other.
+    /// Kind of the type: `record`, `variant`, `enum`, `flags`, or `type` for any other.
     kind: &'static str,
     /// Names of its parts in order.
     parts: Vec<String>,
