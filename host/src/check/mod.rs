@@ -103,8 +103,6 @@ pub struct Checked {
     pub name: String,
     /// Folder of the plugin.
     pub folder: PathBuf,
-    /// Names of its tools; empty where it could not be loaded.
-    pub tools: Vec<String>,
     /// Faults in the order of files and lines.
     pub faults: Vec<Fault>,
 }
@@ -178,7 +176,6 @@ pub async fn check(
         |name| name.to_string_lossy().into_owned(),
     );
     words::secrets(&mut found, &text);
-    let mut tools = Vec::new();
     match Manifest::read(folder, None) {
         Err(error) => {
             manifest::unreadable(&mut found, &text, &error);
@@ -196,7 +193,6 @@ pub async fn check(
                 take_loaded(&mut found, &read, surface.as_ref(), &set)
             };
             loaded::taken(&mut found, &read, &offered.tools, taken);
-            tools.clone_from(&offered.tools);
             words::versions(&mut found, &read);
             words::readme(&mut found, Some(&read), &offered);
         }
@@ -207,7 +203,6 @@ pub async fn check(
     Ok(Checked {
         name,
         folder: folder.to_owned(),
-        tools,
         faults,
     })
 }

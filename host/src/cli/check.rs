@@ -45,7 +45,7 @@ pub(super) async fn check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
     let mut n_fixed = 0;
     // Of a plugin alone nobody sees that a session would offer another tool in the place of one of its own.
     let others = super::plugin::load(&PluginArgs::default()).await.ok();
-    let mut taken: Vec<(String, String)> = others.iter().flat_map(tools_of).collect();
+    let taken: Vec<(String, String)> = others.iter().flat_map(tools_of).collect();
     for folder in &folders {
         let mut checked = checked(folder, &args.allow, &taken).await?;
         if args.fix {
@@ -59,10 +59,6 @@ pub(super) async fn check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
                 checked = self::checked(folder, &args.allow, &taken).await?;
             }
         }
-        let name = checked.name.clone();
-        taken.retain(|(plugin, _)| *plugin != name);
-        let tools = checked.tools.iter();
-        taken.extend(tools.map(|tool| (name.clone(), tool.clone())));
         all.push(checked);
     }
     if args.json {

@@ -136,7 +136,9 @@ mod tests {
         let types = &interfaces["payloads"].types;
         assert_eq!(types["proposed-call"].kind, "record");
         assert!(
-            types["proposed-call"].parts.contains(&"name".to_owned()),
+            types["proposed-call"]
+                .parts
+                .contains(&"effect-class".to_owned()),
             "{types:?}"
         );
         assert!(interfaces["pre-tool"].functions.contains_key("run"));
