@@ -108,6 +108,7 @@ fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
         sysroot,
         target_dir: env::var_os("CARGO_TARGET_DIR").map(PathBuf::from),
         cargo_home: env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home),
+        has_target_flags: false,
     };
     // Also where cargo was told the folder with a flag, which it does not pass on.
     let target_dir = out

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt, Permissions};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, readlinkat, statat};
@@ -115,6 +115,24 @@ pub(crate) fn replace(
         .inspect_err(|_| {
             let _ = folder.remove_file(&temporary);
         })
+}
+
+/// The path of an open folder, where the system tells it.
+#[cfg(target_os = "linux")]
+fn path_of(folder: BorrowedFd<'_>) -> Option<PathBuf> {
+    let number = std::os::fd::AsRawFd::as_raw_fd(&folder);
+    std::fs::read_link(format!("/proc/self/fd/{number}")).ok()
+}
+
+#[cfg(target_os = "macos")]
+fn path_of(folder: BorrowedFd<'_>) -> Option<PathBuf> {
+    let path = rustix::fs::getpath(folder).ok()?;
+    path.into_string().ok().map(PathBuf::from)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn path_of(_: BorrowedFd<'_>) -> Option<PathBuf> {
+    None
 }
 
 /// A name that is left to walk.
@@ -227,7 +245,24 @@ impl Walk<'_> {
         }
         let target = readlinkat(self.here(), name, Vec::new())?;
         let target = target.into_string().map_err(|_| Errno::ILSEQ)?;
-        self.put_ahead(&target, true)
+        let Some(below) = self.below_start(&target) else {
+            return self.put_ahead(&target, true);
+        };
+        // The rest is walked from where the walk began, so it leads nowhere else even if that folder was moved meanwhile.
+        self.inside.clear();
+        self.put_ahead(&below, true)
+    }
+
+    /// The rest of an absolute target that lies within the folder where the walk began, as its path is now.
+    fn below_start(&self, target: &str) -> Option<String> {
+        let absolute = Path::new(target).is_absolute().then(|| Path::new(target))?;
+        let start = path_of(self.start)?;
+        let below = absolute.strip_prefix(start).ok()?.to_str()?;
+        let slash = if target.ends_with('/') { "/" } else { "" };
+        Some(match below {
+            "" => "./".to_owned(),
+            below => format!("{below}{slash}"),
+        })
     }
 
     fn arrived(mut self, last: Option<String>) -> Result<Walked, Errno> {

@@ -60,6 +60,20 @@ pub enum Event {
         /// Reason why it does not run, in words.
         reason: String,
     },
+    /// A skill was found and is not used in this session, or only by the user.
+    SkillLeftOut {
+        /// Name of the skill; empty for a finding about a whole folder of skills.
+        skill: String,
+        /// Trust: `managed`, `package`, `user`, `project` or `local`.
+        trust: String,
+        /// Path of its file.
+        file: String,
+        /// Kind of cause: `unusable` (its file cannot be read as a skill), `user-only` (a fault keeps it from the model) or
+        /// `shadowed` (another has its name).
+        cause: String,
+        /// Reason why it is left out, in words.
+        reason: String,
+    },
     /// A plugin took the place of another version of itself; the next step calls it.
     PluginReplaced {
         /// Name of the plugin.
@@ -472,6 +486,7 @@ impl Event {
         match self {
             Self::SessionOpened { .. } => "session-opened",
             Self::PluginLeftOut { .. } => "plugin-left-out",
+            Self::SkillLeftOut { .. } => "skill-left-out",
             Self::TurnStart { .. } => "turn-start",
             Self::Command { .. } => "command",
             Self::LoopRun { .. } => "loop-run",

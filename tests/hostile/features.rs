@@ -7,8 +7,8 @@
 use crate::attack::{Attack, Stage, attack};
 use crate::programs::started;
 
-const SUB: &str = "gc proposal must be enabled";
-const THREADS: &str = "threads support is not enabled";
+const SUB: &str = "is built for garbage collection (GC); this host";
+const THREADS: &str = "is built for threads; this host";
 
 /// Declarations before the instruction under attack: a function type, a type below it, and a table with a function of the latter.
 const SUBTYPES: &str = "(type $above (sub (func))) (type $below (sub $above (func)))
@@ -59,27 +59,27 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "throws an exception",
             "(tag $e) (func $f (throw $e)) (start $f)".to_owned(),
-            "exceptions proposal not enabled",
+            "is built for exceptions; this host",
         ),
         load(
             "makes a structure",
             "(type $s (struct (field i32))) (func $f (drop (struct.new $s (i32.const 1)))) (start $f)".to_owned(),
-            "struct indexed types not supported",
+            SUB,
         ),
         load(
             "has a table of foreign references",
             "(table $t 1 externref) (func $f (table.fill $t (i32.const 0) (ref.null extern) (i32.const 1))) (start $f)".to_owned(),
-            "gc types are disallowed",
+            SUB,
         ),
         load(
             "has a table of exceptions",
             "(table $t 1 exnref) (func $f (table.fill $t (i32.const 0) (ref.null exn) (i32.const 1))) (start $f)".to_owned(),
-            "exception refs not supported",
+            "is built for exceptions; this host",
         ),
         load(
             "has a table of references that are never there",
             "(table $t 1 nullfuncref) (func $f (call_indirect $t (i32.const 0))) (start $f)".to_owned(),
-            "gc types are disallowed",
+            SUB,
         ),
     ]
 }

@@ -53,7 +53,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
                 "rind:plugin/store@0.1.0",
                 "(export \"get\" (func (param \"x\" u32)))",
             ),
-            "could not be started",
+            "it was built with another copy of the contract",
         ),
         load(
             "declares nothing and imports sockets",
@@ -95,12 +95,12 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "shared memory",
             started("(memory 1 1 shared)"),
-            "is not a valid component",
+            "is built for threads; this host",
         ),
         load(
             "a core module",
             Program::Bytes(wat::parse_str("(module)").unwrap()),
-            "is not a valid component",
+            "is a core module and no component",
         ),
         load(
             "WebAssembly as text",

@@ -112,3 +112,18 @@ fn names_and_aliases_of_points_are_unique() {
         }
     }
 }
+
+#[test]
+fn no_component_of_this_repository_was_built_with_another_copy_of_the_contract() {
+    let own = rind_tests::guests::CORE.into_iter();
+    for name in own.chain(["every-point", "external", "viewer", "archivist", "looper"]) {
+        let folder = rind_tests::guests::guest(name);
+        let files = std::fs::read_dir(folder).unwrap().flatten();
+        let component = files.map(|file| file.path());
+        let component = component.filter(|path| path.extension().is_some_and(|end| end == "wasm"));
+        for path in component {
+            let skew = rind::plugin::contract::skew::find(&std::fs::read(&path).unwrap());
+            assert!(skew.is_none(), "{}: {}", path.display(), skew.unwrap());
+        }
+    }
+}

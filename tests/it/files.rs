@@ -1039,3 +1039,111 @@ fn world() -> &'static World {
         }
     })
 }
+
+/// A plugin that asks for one folder alone makes it, whichever of the two ways it goes, and a yes is true.
+#[tokio::test]
+async fn a_folder_that_was_granted_and_is_not_there_is_made_by_whoever_may_write_it() {
+    let write = "write = [\"workspace/out\", \"workspace/a/b\"]";
+    for (face, path, made) in [
+        ("own", "workspace/out", "out"),
+        ("own", "workspace/out/deep/er", "out/deep/er"),
+        ("own", "workspace/a/b", "a/b"),
+        ("std", "/workspace/out", "out"),
+        ("std", "out", "out"),
+        ("std", "a/b", "a/b"),
+    ] {
+        let setup = Setup::new(write).await;
+        let said = setup.call(face, "create-folder", path, "").await;
+        assert_eq!(said, "ok: ", "{face} {path}");
+        assert!(setup.workspace().join(made).is_dir(), "{face} {path}");
+        let inner = match face {
+            "own" => format!("{path}/x"),
+            _ => format!("/workspace/{made}/x"),
+        };
+        let said = setup.call(face, "write", &inner, "1").await;
+        assert!(said.starts_with("ok"), "{face} {inner}: {said}");
+        assert!(
+            setup.workspace().join(made).join("x").is_file(),
+            "{face} {path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_may_only_be_read_or_that_a_link_stands_for_is_not_made() {
+    for face in ["own", "std"] {
+        let path = |name: &str| match face {
+            "own" => format!("workspace/{name}"),
+            _ => format!("/workspace/{name}"),
+        };
+        let setup = Setup::new("read = [\"workspace/out\"]").await;
+        let said = setup.call(face, "create-folder", &path("out"), "").await;
+        assert!(said.starts_with("error"), "{face}: {said}");
+        assert!(!setup.workspace().join("out").exists(), "{face}");
+
+        let setup = Setup::with("write = [\"workspace/out\"]", |host| {
+            let outside = host.folder().join("outside");
+            std::os::unix::fs::symlink(outside, host.folder().join("workspace/out")).unwrap();
+        });
+        let setup = setup.await;
+        let said = setup.call(face, "create-folder", &path("out"), "").await;
+        assert!(said.starts_with("error"), "{face}: {said}");
+        assert!(!setup.host.folder().join("outside").exists(), "{face}");
+    }
+}
+
+#[tokio::test]
+async fn an_absolute_link_that_leads_inside_is_followed_and_one_that_leads_out_is_not() {
+    let setup = Setup::with("read = [\"workspace\"]", |host| {
+        let workspace = host.folder().join("workspace");
+        let real = workspace.canonicalize().unwrap();
+        std::os::unix::fs::symlink(real.join("docs"), workspace.join("inside")).unwrap();
+        std::os::unix::fs::symlink(real.parent().unwrap().join("secret"), workspace.join("out"))
+            .unwrap();
+    });
+    let setup = setup.await;
+    for (face, path, expected) in [
+        ("own", "workspace/inside/b.txt", "ok: beta"),
+        ("std", "inside/b.txt", "ok: beta"),
+        ("std", "/workspace/inside/../a.txt", "ok: alpha"),
+    ] {
+        assert_eq!(
+            setup.call(face, "read", path, "").await,
+            expected,
+            "{face} {path}"
+        );
+    }
+    for (face, path) in [("own", "workspace/out"), ("std", "out")] {
+        let said = setup.call(face, "read", path, "").await;
+        assert!(said.starts_with("error"), "{face}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_utf_8_hides_no_other_from_a_listing() {
+    use std::os::unix::ffi::OsStrExt;
+    let setup = Setup::with("read = [\"workspace\"]", |host| {
+        let docs = host.folder().join("workspace/docs");
+        for n in 0..8 {
+            fs::write(docs.join(format!("f{n}.txt")), "x").unwrap();
+        }
+        fs::write(docs.join(std::ffi::OsStr::from_bytes(b"caf\xe9.txt")), "x").unwrap();
+    });
+    let setup = setup.await;
+    for (face, path) in [("std", "docs"), ("own", "workspace/docs")] {
+        let said = setup.call(face, "list", path, "").await;
+        let n = (0..8)
+            .filter(|n| said.contains(&format!("f{n}.txt")))
+            .count();
+        assert_eq!(n, 8, "{face}: {said}");
+    }
+    let told = setup.records();
+    let says = "an entry whose name is not UTF-8 was left out of a listing";
+    assert!(
+        told.iter().any(|record| record
+            .reason
+            .as_deref()
+            .is_some_and(|why| why.contains(says))),
+        "{told:?}"
+    );
+}

@@ -213,7 +213,7 @@ async fn bytes_that_are_no_component_are_refused() {
         (
             "a core module",
             wat::parse_str("(module)").unwrap(),
-            "is not a valid component",
+            "is a core module and no component",
         ),
         (
             "half a component",

@@ -1000,3 +1000,59 @@ fn no_spelling_of_an_address_that_is_not_public_gets_through() {
         prop_assert!(codes.iter().any(|code| told.contains(code)), "{}: {}", url, told);
     });
 }
+
+#[tokio::test]
+async fn a_request_without_a_body_says_its_length_where_the_method_has_one() {
+    let server = Server::start(|_| Reply::ok("")).await;
+    let net = Net::new(&format!("private = [\"http://127.0.0.1:{}\"]", server.port));
+    let session = net.session().await;
+    let url = server.at("127.0.0.1", "/");
+    for face in FACES {
+        for (method, has_length) in [
+            ("POST", true),
+            ("PUT", true),
+            ("PATCH", true),
+            ("GET", false),
+            ("DELETE", false),
+        ] {
+            let ask = Ask {
+                method,
+                ..Ask::get(&url)
+            };
+            fetch(&session, face, &ask).await;
+            let last = server.last();
+            assert_eq!(
+                last.has("content-length: 0"),
+                has_length,
+                "{face} {method}: {last:?}"
+            );
+            let lengths = last
+                .headers
+                .iter()
+                .filter(|line| line.starts_with("content-length"));
+            assert_eq!(lengths.count(), usize::from(has_length), "{face} {method}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_with_more_than_a_hundred_headers_is_read_and_one_with_too_many_bytes_is_not() {
+    let server = Server::start(|request| {
+        let n_headers = if request.line.contains("few") {
+            500
+        } else {
+            1_500
+        };
+        let header = |n| format!("x-{n}: {}", "v".repeat(60));
+        Reply::Plain(200, (0..n_headers).map(header).collect(), b"body".to_vec())
+    });
+    let server = server.await;
+    let net = Net::new(&format!("private = [\"http://127.0.0.1:{}\"]", server.port));
+    let session = net.session().await;
+    for face in FACES {
+        let answer = fetch(&session, face, &Ask::get(&server.at("127.0.0.1", "/few"))).await;
+        assert_eq!(answer["body"], "body", "{face}: {answer}");
+        let why = refused(&session, face, &Ask::get(&server.at("127.0.0.1", "/many"))).await;
+        assert!(!why.is_empty(), "{face}");
+    }
+}

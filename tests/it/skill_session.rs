@@ -6,6 +6,7 @@ mod attack;
 mod enforce;
 mod invoke;
 mod model;
+mod resume;
 mod spare;
 
 use std::path::Path;

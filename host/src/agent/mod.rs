@@ -217,7 +217,7 @@ impl Agent {
             halt: Arc::default(),
             root: spec.session.clone(),
             parent: None,
-            skills: Arc::new(SkillMemory::default()),
+            skills: Arc::new(SkillMemory::of_session(&spec)),
         };
         archive::add_tools(&mut spec, &family.active_turns);
         let notice = skill::add_to(&mut spec, &family.active_turns);

@@ -86,6 +86,7 @@ pub async fn build(
             Err(BuildError::Toolchain { text, .. }) => report.failed.push(BuildError::Compile {
                 plugins: vec![plugin.name.clone()],
                 text,
+                was_streamed: false,
             }),
             Err(error) => return Err(error),
         }

@@ -63,6 +63,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) target_dir: Option<PathBuf>,
     /// Folder where cargo keeps the sources of what is depended on.
     pub(crate) cargo_home: Option<PathBuf>,
+    /// Whether cargo's settings have flags for this target alone, beside which those of all targets have no effect.
+    pub(crate) has_target_flags: bool,
 }
 
 impl Machine<'_> {
@@ -101,7 +103,11 @@ impl Machine<'_> {
             quoted(&format!("--remap-path-prefix={}={name}", folder.display()))
         });
         let flags: Vec<String> = flags.collect();
-        format!("build.rustflags=[{}]", flags.join(", "))
+        let flags = flags.join(", ");
+        match self.has_target_flags {
+            true => format!("target.{TARGET}.rustflags=[{flags}]"),
+            false => format!("build.rustflags=[{flags}]"),
+        }
     }
 }
 
@@ -132,6 +138,7 @@ mod tests {
             sysroot: Path::new("/rust"),
             target_dir: Some("/t".into()),
             cargo_home: None,
+            has_target_flags: false,
         };
         let arguments = machine.arguments();
         let setting = arguments.last().unwrap().to_str().unwrap();

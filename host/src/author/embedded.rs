@@ -2,8 +2,7 @@
 
 use include_dir::{Dir, DirEntry, File, include_dir};
 
-/// The contract; released versions are in folders below it.
-static CONTRACT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
+use crate::plugin::contract::WIT;
 
 static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../templates");
 
@@ -25,14 +24,14 @@ pub(super) type Embedded = (&'static str, &'static [u8]);
 
 /// Returns the files of the contract: one interface each, and the table of points.
 pub(super) fn contract() -> impl Iterator<Item = Embedded> {
-    let files = CONTRACT.files().filter_map(named);
+    let files = WIT.files().filter_map(named);
     files.filter(|(name, _)| !name.ends_with(".md"))
 }
 
 /// Returns the docs of an interface of the contract: of a point, first the moment that it stands for.
 #[cfg(feature = "cli")]
 pub(crate) fn interface_docs(name: &str) -> Option<String> {
-    let text = CONTRACT.get_file(format!("{name}.wit"))?.contents_utf8()?;
+    let text = WIT.get_file(format!("{name}.wit"))?.contents_utf8()?;
     let interface = format!("interface {name} {{");
     let lines = text.lines().take_while(|line| *line != interface);
     let docs = lines.filter_map(|line| line.strip_prefix("///"));

@@ -76,6 +76,8 @@ pub enum BuildError {
         plugins: Vec<String>,
         /// Output of cargo and the compiler.
         text: String,
+        /// Whether each line of it was handed to [`Progress`](super::build::Progress) before.
+        was_streamed: bool,
     },
     /// The crate was built but there is no component.
     #[error(

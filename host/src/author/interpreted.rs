@@ -101,6 +101,8 @@ impl Work<'_> {
             }),
             _ => Err(BuildError::Compile {
                 plugins: vec![self.plugin.name.clone()],
+                // Only lines of standard error were handed on, and some tools write their errors to the other stream.
+                was_streamed: finished.stdout.text().trim().is_empty(),
                 text: format!("{}{}", finished.stdout.text(), finished.stderr.text()),
             }),
         }

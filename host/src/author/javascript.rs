@@ -79,6 +79,7 @@ pub(super) async fn component(work: &Work<'_>, entry: &Path) -> Result<PathBuf, 
     let made = lent::give_back_in_time(made, &exports).map_err(|error| BuildError::Compile {
         plugins: vec![work.plugin.name.clone()],
         text: error.to_string(),
+        was_streamed: false,
     })?;
     std::fs::write(&component, made).map_err(failed)?;
     Ok(component)

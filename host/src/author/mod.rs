@@ -4,6 +4,7 @@
 
 mod assemble;
 pub mod build;
+mod cargo_config;
 mod compilation;
 mod embedded;
 mod error;

@@ -62,6 +62,9 @@ pub enum NewError {
     },
 }
 
+/// End of the manifest of a crate that no workspace takes in.
+const OWN_WORKSPACE: &str = "# A workspace of its own, wherever the folder lies.\n[workspace]";
+
 /// Differences between the languages.
 struct Facts {
     /// Folder of the templates.
@@ -182,7 +185,16 @@ impl NewKind {
     }
 }
 
-/// Makes `parent/name` with a plugin in it and returns its path. Nothing is written over: a folder that could not be finished
+/// A folder that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// Path of the folder.
+    pub folder: PathBuf,
+    /// Manifest of the cargo workspace whose `members` take the crate in; `None` when it is a workspace of its own.
+    pub workspace: Option<PathBuf>,
+}
+
+/// Makes `parent/name` with a plugin in it. Nothing is written over: a folder that could not be finished
 /// leaves nothing behind.
 ///
 /// # Errors
@@ -192,7 +204,7 @@ pub fn create(
     name: &str,
     language: NewLanguage,
     kind: NewKind,
-) -> Result<PathBuf, NewError> {
+) -> Result<Created, NewError> {
     if !folder::is_plugin_name(name) || name.starts_with('-') {
         return Err(NewError::Name {
             name: name.to_owned(),
@@ -212,7 +224,12 @@ pub fn create(
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .tempdir_in(parent)
         .map_err(failed(parent))?;
-    fill(fresh.path(), name, language, kind).map_err(failed(&place))?;
+    let workspace = match language {
+        NewLanguage::Rust => workspace_around(parent, name),
+        NewLanguage::JavaScript | NewLanguage::Python => None,
+    };
+    let is_member = workspace.is_some();
+    fill(fresh.path(), name, language, kind, is_member).map_err(failed(&place))?;
     // Without taking the place of an empty folder that came in between, which a plain rename would.
     fs::create_dir(&place).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => NewError::Exists(place.clone()),
@@ -221,10 +238,62 @@ pub fn create(
     fs::rename(fresh.path(), &place).map_err(failed(&place))?;
     // It has moved; there is nothing left to remove.
     let _ = fresh.keep();
-    Ok(place)
+    Ok(Created {
+        folder: place,
+        workspace,
+    })
 }
 
-fn fill(to: &Path, name: &str, language: NewLanguage, kind: NewKind) -> io::Result<()> {
+/// Keys of the manifest of a cargo workspace that say which crates are in it.
+#[derive(serde::Deserialize)]
+struct CargoWorkspace {
+    workspace: Option<Members>,
+}
+
+#[derive(serde::Deserialize)]
+struct Members {
+    #[serde(default)]
+    members: Vec<String>,
+    #[serde(default)]
+    exclude: Vec<PathBuf>,
+}
+
+/// Finds the manifest of the cargo workspace whose `members` take in a new folder. A crate there must not be a workspace of its own:
+/// cargo would refuse every command in the workspace.
+fn workspace_around(parent: &Path, name: &str) -> Option<PathBuf> {
+    let parent = match parent.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => parent,
+    };
+    let place = parent.canonicalize().ok()?.join(name);
+    let (path, found) = place.ancestors().skip(1).find_map(|above| {
+        let path = above.join("Cargo.toml");
+        let text = fs::read_to_string(&path).ok()?;
+        let found = toml::from_str::<CargoWorkspace>(&text).ok()?.workspace?;
+        Some((path, found))
+    })?;
+    let below = place.strip_prefix(path.parent()?).ok()?;
+    let is_excluded = found
+        .exclude
+        .iter()
+        .any(|excluded| below.starts_with(excluded));
+    let takes_in = |pattern: &String| {
+        let pattern = pattern.trim_start_matches("./");
+        let glob = globset::GlobBuilder::new(pattern)
+            .literal_separator(true)
+            .build();
+        glob.is_ok_and(|glob| glob.compile_matcher().is_match(below))
+    };
+    (!is_excluded && found.members.iter().any(takes_in)).then_some(path)
+}
+
+fn fill(
+    to: &Path,
+    name: &str,
+    language: NewLanguage,
+    kind: NewKind,
+    is_member: bool,
+) -> io::Result<()> {
     let facts = language.facts();
     let own = |file: &str| embedded::template(&format!("{}/{file}", facts.folder));
     let sections = embedded::template(&format!("{}.toml", kind.template()));
@@ -242,6 +311,7 @@ fn fill(to: &Path, name: &str, language: NewLanguage, kind: NewKind) -> io::Resu
             ("files", facts.files),
             ("ci_setup", facts.ci_setup),
             ("ignored", facts.ignored),
+            ("workspace", if is_member { "" } else { OWN_WORKSPACE }),
         ];
         let replace = |text: String, (key, value): (&str, &str)| {
             text.replace(&format!("{{{{{key}}}}}"), value)

@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::build::{BuildOptions, BuildReport, Progress, place};
 use super::compilation::Machine;
 use super::folder::{Language, PluginFolder};
-use super::{BuildError, toolchain};
+use super::target::TARGET;
+use super::{BuildError, cargo_config, toolchain};
 use crate::lock::lock;
 use crate::tool::process::{Ending, OnLine, Stream};
 
@@ -22,8 +23,37 @@ pub(super) async fn workspace_of(
     cancel: &CancellationToken,
 ) -> Result<PathBuf, BuildError> {
     let args = ["locate-project", "--workspace", "--message-format", "plain"];
-    let manifest = PathBuf::from(toolchain::ask("cargo", &args, &plugin.dir, cancel).await?);
+    let asked = toolchain::ask("cargo", &args, &plugin.dir, cancel).await;
+    let manifest = asked.map_err(|error| match error {
+        BuildError::Toolchain { command, text } => BuildError::Toolchain {
+            command,
+            text: with_whole_paths(&text, &plugin.dir),
+        },
+        error => error,
+    })?;
+    let manifest = PathBuf::from(manifest);
     Ok(manifest.parent().unwrap_or(&plugin.dir).to_owned())
+}
+
+/// Replaces the paths of places in cargo's messages, which are relative to the folder that it ran in, by whole ones: who reads them
+/// does not know that folder.
+fn with_whole_paths(text: &str, dir: &Path) -> String {
+    const PLACE: &str = "--> ";
+    let lines = text.split_inclusive('\n').map(|line| {
+        let Some((before, place)) = line.split_once(PLACE) else {
+            return line.to_owned();
+        };
+        let (mut whole, mut rest) = (dir.to_owned(), place);
+        while let Some(above) = rest.strip_prefix("../") {
+            whole.pop();
+            rest = above;
+        }
+        match Path::new(place).is_absolute() {
+            true => line.to_owned(),
+            false => format!("{before}{PLACE}{}/{rest}", whole.display()),
+        }
+    });
+    lines.collect()
 }
 
 pub(super) async fn build_workspace(
@@ -78,6 +108,7 @@ pub(super) async fn build_workspace(
         report.failed.push(BuildError::Compile {
             plugins: not_built,
             text: finished.stderr.text(),
+            was_streamed: true,
         });
     }
     Ok(())
@@ -91,12 +122,16 @@ async fn cargo_arguments(
 ) -> Result<Vec<OsString>, BuildError> {
     let version = toolchain::ask("rustc", &["-vV"], workspace, cancel).await?;
     let sysroot = toolchain::ask("rustc", &["--print", "sysroot"], workspace, cancel).await?;
+    let print = ["--print", "cfg", "--target", TARGET];
+    let cfg = toolchain::ask("rustc", &print, workspace, cancel).await?;
+    let cargo_home = toolchain::cargo_home();
     let machine = Machine {
         workspace,
         version: &version,
         sysroot: Path::new(&sysroot),
         target_dir: toolchain::target_dir(),
-        cargo_home: toolchain::cargo_home(),
+        has_target_flags: cargo_config::has_target_flags(workspace, cargo_home.as_deref(), &cfg),
+        cargo_home,
     };
     let mut args = machine.arguments();
     args.push("--keep-going".into());

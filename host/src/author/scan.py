@@ -27,7 +27,7 @@ while waiting:
         continue
     seen.add(name)
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        tree = ast.parse(path.read_text(encoding="utf-8-sig"), str(path))
     except SyntaxError as error:
         sys.exit(f"{path}:{error.lineno}: {error.msg}")
     for node in ast.walk(tree):

@@ -5,7 +5,7 @@ use crate::plugin::cache::ComponentBytes;
 use crate::plugin::contract;
 use crate::plugin::manifest::Manifest;
 use crate::plugin::surface::Surface;
-use crate::plugin::{Error, authority};
+use crate::plugin::{Error, authority, foreign};
 
 /// Reads the component's names, with the faults that its bytes show.
 pub(super) fn read(found: &mut Found<'_>, manifest: &Manifest) -> Option<Surface> {
@@ -20,19 +20,26 @@ pub(super) fn read(found: &mut Found<'_>, manifest: &Manifest) -> Option<Surface
         return None;
     }
     let file = path.file_name().unwrap_or_default().to_owned();
-    let surface =
-        match ComponentBytes::read(&path, None).and_then(|read| Surface::read(&read.bytes)) {
-            Ok(surface) => surface,
-            Err(error) => {
-                let rule = if matches!(error, Error::Contract { .. }) {
-                    "contract"
-                } else {
-                    "component"
-                };
-                found.add(rule, &file, None, error.to_string()).refused();
-                return None;
-            }
-        };
+    let read = ComponentBytes::read(&path, None);
+    let surface = read.and_then(|read| {
+        let surface = Surface::read(&path, &read.bytes)?;
+        match foreign::proposals(&read.bytes) {
+            Some(message) => Err(read.foreign(message)),
+            None => Ok(surface),
+        }
+    });
+    let surface = match surface {
+        Ok(surface) => surface,
+        Err(error) => {
+            let rule = if matches!(error, Error::Contract { .. }) {
+                "contract"
+            } else {
+                "component"
+            };
+            found.add(rule, &file, None, error.to_string()).refused();
+            return None;
+        }
+    };
     if surface.debug_bytes > 0 {
         let message = format!(
             "{} of its {} bytes are debug information, which nothing reads: build it with `rind plugin build`, which strips it",

@@ -10,17 +10,7 @@ use crate::plugin::Error;
 use crate::plugin::load::Loaded;
 use crate::plugin::manifest::Manifest;
 use crate::plugin::surface::Surface;
-
-/// Names of the built-in tools, which no plugin's tool takes.
-const BUILT_IN: [&str; 7] = [
-    "bash",
-    "edit_file",
-    "list_files",
-    "read_file",
-    "search",
-    "skill",
-    "write_file",
-];
+use crate::plugin::tools::BUILT_IN_TOOLS;
 
 /// Names of the built-in commands, which are called in place of a plugin's.
 pub(crate) const BUILT_IN_COMMANDS: [&str; 14] = [
@@ -118,7 +108,7 @@ fn tools(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
         let mut add = |rule, message: String| {
             found.add(rule, &file, line, message);
         };
-        if BUILT_IN.contains(&tool.name.as_str()) {
+        if BUILT_IN_TOOLS.contains(&tool.name.as_str()) {
             let message = format!(
                 "the tool `{}` has the name of a built-in one, which is taken in its place: rename it",
                 tool.name
@@ -139,6 +129,25 @@ fn tools(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
     }
 }
 
+/// Tools whose names others have: a session offers one of the two.
+pub(super) fn taken(
+    found: &mut Found<'_>,
+    manifest: &Manifest,
+    tools: &[String],
+    taken: &[(String, String)],
+) {
+    for tool in tools {
+        let is_it = |(plugin, name): &&(String, String)| name == tool && *plugin != manifest.name;
+        if let Some((plugin, _)) = taken.iter().find(is_it) {
+            let (file, line) = place(found, manifest, tool);
+            let message = format!(
+                "the tool `{tool}` has the name of one of plugin `{plugin}`, and a session offers only one of the two: rename it"
+            );
+            found.add("tools", &file, line, message);
+        }
+    }
+}
+
 /// Names the reason why the loader refuses a plugin whose names are all covered.
 pub(super) fn refused(found: &mut Found<'_>, manifest: &Manifest, error: &Error) {
     // Settings that must be given have no default to fit, and another plugin need not be here.
@@ -154,6 +163,11 @@ pub(super) fn refused(found: &mut Found<'_>, manifest: &Manifest, error: &Error)
             let (file, line) = place(found, manifest, command);
             ("commands", file, line)
         }
+        Error::Skew { .. } => (
+            "contract",
+            PathBuf::from(manifest.component.as_deref().unwrap_or("plugin.toml")),
+            None,
+        ),
         Error::Reserved { .. } => (
             "manifest",
             PathBuf::from("plugin.toml"),

@@ -155,11 +155,16 @@ impl Fault {
     }
 }
 
-/// Checks the plugin in `folder`. `options` says how it is loaded; it names no plugin besides.
+/// Checks the plugin in `folder`. `options` says how it is loaded; it names no plugin besides. `taken` has the tools of others that a
+/// session would have as well, each behind the name of its plugin.
 ///
 /// # Errors
 /// The host itself cannot load plugins.
-pub async fn check(folder: &Path, options: &LoadOptions) -> Result<Checked, Error> {
+pub async fn check(
+    folder: &Path,
+    options: &LoadOptions,
+    taken: &[(String, String)],
+) -> Result<Checked, Error> {
     let text = std::fs::read_to_string(folder.join(FILE_NAME)).unwrap_or_default();
     let mut found = Found {
         folder,
@@ -187,6 +192,7 @@ pub async fn check(folder: &Path, options: &LoadOptions) -> Result<Checked, Erro
                 let set = PluginSet::load(options).await?;
                 take_loaded(&mut found, &read, surface.as_ref(), &set)
             };
+            loaded::taken(&mut found, &read, &offered.tools, taken);
             words::versions(&mut found, &read);
             words::readme(&mut found, Some(&read), &offered);
         }

@@ -1,5 +1,7 @@
 //! Files beside the manifest: README, versions of package manifests, secrets.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::Value;
 
 use super::place::line_of;
@@ -105,19 +107,39 @@ pub(super) fn versions(found: &mut Found<'_>, manifest: &Manifest) {
         } else {
             toml::from_str(&text).ok()
         };
-        let named = keys
-            .iter()
-            .try_fold(value.as_ref(), |at, key| Some(at?.get(key)))
-            .flatten();
-        // What is not a text is inherited from a workspace, or for its own tool to refuse.
-        if let Some(other) = named
-            .and_then(Value::as_str)
-            .filter(|other| *other != version)
-        {
-            let message = format!("`version` is {version} here and {other} in {file}");
+        let named = at(value.as_ref(), keys);
+        // Anything else that is no text is for its own tool to refuse.
+        let (other, place) = match named {
+            Some(Value::String(other)) => (other.clone(), file.to_owned()),
+            Some(inherits) if inherits.get("workspace") == Some(&Value::Bool(true)) => {
+                let Some((other, path)) = inherited(found.folder) else {
+                    continue;
+                };
+                let place = format!("{}, from which {file} inherits it", path.display());
+                (other, place)
+            }
+            _ => continue,
+        };
+        if other != version {
+            let message = format!("`version` is {version} here and {other} in {place}");
             found.at("version", &["version"], message);
         }
     }
+}
+
+fn at<'a>(value: Option<&'a Value>, keys: &[&str]) -> Option<&'a Value> {
+    keys.iter().try_fold(value?, |at, key| at.get(key))
+}
+
+/// The version that members of the cargo workspace around a folder inherit, and the manifest that has it.
+fn inherited(folder: &Path) -> Option<(String, PathBuf)> {
+    let folder = folder.canonicalize().ok()?;
+    folder.ancestors().find_map(|above| {
+        let path = above.join("Cargo.toml");
+        let value: Value = toml::from_str(&std::fs::read_to_string(&path).ok()?).ok()?;
+        let version = at(Some(&value), &["workspace", "package", "version"])?;
+        Some((version.as_str()?.to_owned(), path))
+    })
 }
 
 pub(super) fn secrets(found: &mut Found<'_>, text: &str) {

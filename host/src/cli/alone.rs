@@ -12,7 +12,7 @@ use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::grant::decide::Decision;
 use crate::plugin::discover::Found;
-use crate::plugin::load::{LoadOptions, PluginSet, Why};
+use crate::plugin::load::{LoadOptions, Loaded, PluginSet, Why};
 
 /// Returns options that load the plugin in a folder and no other, without the operator's settings and with all that it asks for.
 pub(super) fn options(folder: &Path) -> anyhow::Result<LoadOptions> {
@@ -60,10 +60,15 @@ pub(super) fn refusal(set: &PluginSet, plugin: &str) -> Option<String> {
 
 /// Returns the decision on the plugin's permissions, where it came that far.
 pub(super) fn decision(set: &PluginSet) -> Option<&Decision> {
-    let loaded = set.plugins.first().map(|plugin| &plugin.decision);
-    loaded.or_else(|| {
+    loaded(set).map(|plugin| &plugin.decision)
+}
+
+/// Returns the plugin, whether it runs or waits for permissions.
+pub(super) fn loaded(set: &PluginSet) -> Option<&Loaded> {
+    let runs = set.plugins.first().map(|plugin| &**plugin);
+    runs.or_else(|| {
         set.left_out.iter().find_map(|left| match &left.why {
-            Why::Held(plugin) => Some(&plugin.decision),
+            Why::Held(plugin) => Some(&**plugin),
             _ => None,
         })
     })

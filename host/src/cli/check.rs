@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args as ClapArgs;
 
+use super::args::PluginArgs;
 use super::exit_code::{ExitStatus, Usage};
 use super::{alone, render};
 use crate::check::{self, Checked, RULES};
+use crate::plugin::load::PluginSet;
 use crate::plugin::manifest::FILE_NAME;
 
 #[derive(Debug, ClapArgs)]
@@ -41,8 +43,11 @@ pub(super) async fn check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
     let folders = plugin_folders(&args.folders)?;
     let mut all = Vec::new();
     let mut n_fixed = 0;
+    // Of a plugin alone nobody sees that a session would offer another tool in the place of one of its own.
+    let others = super::plugin::load(&PluginArgs::default()).await.ok();
+    let taken: Vec<(String, String)> = others.iter().flat_map(tools_of).collect();
     for folder in &folders {
-        let mut checked = checked(folder, &args.allow).await?;
+        let mut checked = checked(folder, &args.allow, &taken).await?;
         if args.fix {
             let fixed =
                 check::fix::fix(&checked).with_context(|| format!("fix {}", folder.display()))?;
@@ -51,7 +56,7 @@ pub(super) async fn check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
             }
             n_fixed += fixed.len();
             if !fixed.is_empty() {
-                checked = self::checked(folder, &args.allow).await?;
+                checked = self::checked(folder, &args.allow, &taken).await?;
             }
         }
         all.push(checked);
@@ -65,9 +70,23 @@ pub(super) async fn check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::of(is_fine))
 }
 
-async fn checked(folder: &Path, allowed: &[String]) -> anyhow::Result<Checked> {
+/// Each tool of loaded plugins, behind the name of its plugin.
+fn tools_of(plugins: &PluginSet) -> impl Iterator<Item = (String, String)> {
+    let plugins = plugins.plugins.iter();
+    plugins.flat_map(|plugin| {
+        let of = plugin.manifest.name.clone();
+        let tools = plugin.tools.iter();
+        tools.map(move |tool| (of.clone(), tool.name.clone()))
+    })
+}
+
+async fn checked(
+    folder: &Path,
+    allowed: &[String],
+    taken: &[(String, String)],
+) -> anyhow::Result<Checked> {
     let options = alone::options(folder)?;
-    let mut checked = check::check(folder, &options)
+    let mut checked = check::check(folder, &options, taken)
         .await
         .with_context(|| format!("check {}", folder.display()))?;
     checked

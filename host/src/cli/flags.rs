@@ -54,7 +54,7 @@ pub(super) fn check(args: &PluginArgs, config: &Config, plugins: &PluginSet) -> 
         let is_there =
             names(plugins).any(|found| found == name) || absent.any(|absent| absent.name == *name);
         if !is_there && !settings.contains_key(name) {
-            return Err(unknown("--without", name).into());
+            return Err(unknown("--without", name, plugins).into());
         }
     }
     Ok(())
@@ -114,7 +114,7 @@ fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
         return idle(plugin);
     }
     let Some(left) = plugins.left_out.iter().find(|left| left.name == name) else {
-        return Err(unknown("--grant", name));
+        return Err(unknown("--grant", name, plugins));
     };
     match &left.why {
         // Whoever is named and cannot run keeps the run from starting.
@@ -131,9 +131,22 @@ pub(super) fn names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
     loaded.chain(plugins.left_out.iter().map(|left| left.name.as_str()))
 }
 
-fn unknown(flag: &str, name: &str) -> Usage {
-    Usage(format!(
-        "{flag} {}: unknown plugin; see `rind plugin list`",
-        name.escape_debug()
-    ))
+/// Refuses a name that no plugin has. One whose manifest cannot be read has the name of its folder, and may be the one that is
+/// meant: then the fault of the manifest is what there is to correct.
+fn unknown(flag: &str, name: &str, plugins: &PluginSet) -> Usage {
+    let unreadable = plugins.left_out.iter().filter_map(|left| match &left.why {
+        Why::Failed(
+            error @ (Error::Manifest { .. } | Error::NoManifest { .. } | Error::Io { .. }),
+        ) => Some(error.to_string()),
+        _ => None,
+    });
+    let unreadable: Vec<String> = unreadable.collect();
+    let name = name.escape_debug();
+    Usage(match unreadable.as_slice() {
+        [] => format!("{flag} {name}: unknown plugin; see `rind plugin list`"),
+        faults => format!(
+            "{flag} {name}: no plugin whose manifest can be read has this name; correct this first: {}",
+            faults.join("; ")
+        ),
+    })
 }

@@ -109,6 +109,7 @@ pub(super) async fn prepare(
     plugins.check_relied()?;
     let roots = super::skill::roots(&paths, &config, &plugins, held.as_ref());
     let skills = discover(&roots, &super::command::reserved(), &Machine::new());
+    render::skills::warn_left_out(&skills);
     let skills = Arc::new(skills);
     Ok(Prepared {
         paths,

@@ -64,6 +64,9 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<ExitStatus> {
         plugins.left_out.iter().for_each(render::plugins::left_out);
         plugins.absent.iter().for_each(render::plugins::absent);
         scripts.iter().for_each(render::scripts::row);
+        for collision in plugins.tool_collisions() {
+            render::warn(&collision.to_string());
+        }
         super::scripts::warn_writable(&paths, &config, &scripts)?;
         render::plugins::streaming(&reports, &scripts);
     }
@@ -157,12 +160,12 @@ pub(super) async fn build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
         lines.for_each(|line| render::plugins::not_built(&line));
         return Ok(ExitStatus::Failed);
     }
-    let (mut report, is_told) = build_all(args.dirs, args.out).await?;
+    let (mut report, are_lines_shown) = build_all(args.dirs, args.out).await?;
     let unloadable = unloadable(&report).await?;
     report
         .built
         .retain(|plugin| !unloadable.iter().any(|(name, _)| *name == plugin.name));
-    render::plugins::built(&report, is_told);
+    render::plugins::built(&report, are_lines_shown);
     for (name, why) in &unloadable {
         render::plugins::not_built(&format!(
             "plugin `{name}` was compiled, and cannot be loaded: {why}"
@@ -213,7 +216,7 @@ async fn build_all(
     let report = crate::author::build::build(&options, &on_line, &cancel).await;
     progress.end();
     interrupt.abort();
-    Ok((report.context("build plugins")?, progress.is_told()))
+    Ok((report.context("build plugins")?, progress.are_lines_shown()))
 }
 
 /// Builds one plugin while something else is on the screen. The error is what its author needs to see.

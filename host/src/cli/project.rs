@@ -142,14 +142,42 @@ fn read(paths: &Paths) -> Result<HeldFolder, ProjectError> {
     let folders = SKILL_FOLDERS
         .iter()
         .map(|folder| paths.workspace.join(folder));
+    // One that is a link to another of them brings nothing more.
+    let others: Vec<PathBuf> = folders
+        .clone()
+        .filter(|folder| !folder.is_symlink())
+        .collect();
+    let is_repeated = |folder: &PathBuf| {
+        let real = folder.is_symlink().then(|| folder.canonicalize().ok());
+        let is_it = |real: &PathBuf| {
+            others
+                .iter()
+                .any(|other| other.canonicalize().ok().as_ref() == Some(real))
+        };
+        real.flatten().as_ref().is_some_and(is_it)
+    };
     let folders = folders.filter(|folder| folder.symlink_metadata().is_ok());
-    let read = folders.filter_map(|folder| match HeldFolder::read(&folder) {
-        Ok(held) => Some(held),
-        Err(error) => {
-            render::warn(&format!("the project's skills are not used: {error}"));
-            None
-        }
-    });
+    let folders = folders.filter(|folder| !is_repeated(folder));
+    let read =
+        folders.filter_map(
+            |folder| match HeldFolder::read_linked(&folder, &paths.workspace) {
+                Ok((held, refused)) => {
+                    for why in refused {
+                        render::warn(&format!(
+                            "a file of the project's skills is not used: {why}"
+                        ));
+                    }
+                    Some(held)
+                }
+                Err(error) => {
+                    let shown = folder.display();
+                    render::warn(&format!(
+                        "the project's skills in {shown} are not used: {error}"
+                    ));
+                    None
+                }
+            },
+        );
     Ok(own.with(read.collect()))
 }
 

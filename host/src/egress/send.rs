@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use reqwest::header::{CONTENT_ENCODING, LOCATION};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_LENGTH, LOCATION};
 
 use super::budget::RequestSlot;
 use super::credential;
@@ -26,6 +26,9 @@ use crate::text::clean;
 
 /// Longest wait for a connection, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Most headers of an answer. Together they may have 64 KiB.
+const MAX_ANSWER_HEADERS: usize = 2_000;
 
 /// Longest text about a broken connection, in bytes.
 const MAX_CAUSE_BYTES: usize = 300;
@@ -173,6 +176,12 @@ impl Egress {
                 reqwest::Response::from(answer?)
             }
             None => {
+                // RFC 9110, 8.6: a method that has a body by its meaning says how long it is, also when it is empty. Servers answer
+                // 411 otherwise, and the plugin may not set the header itself.
+                let is_sent = [Method::POST, Method::PUT, Method::PATCH].contains(&hop.method);
+                if is_sent && hop.body.is_empty() {
+                    headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+                }
                 let client = client(&hop.target, &addresses, &hop.timeouts)?;
                 let sending = client
                     .request(hop.method.clone(), hop.target.url.clone())
@@ -220,6 +229,8 @@ fn client(
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
+        // Their length is bounded when they are there: sites that set many cookies and policies send more than the 100 of the library.
+        .http1_max_headers(MAX_ANSWER_HEADERS)
         .pool_max_idle_per_host(0);
     if target.scheme == Scheme::Http {
         // Without TLS there is no need for the system's certificates, which take a while to read.

@@ -247,14 +247,46 @@ impl GrantedFolders {
         })
     }
 
-    fn open_workspace(&self, folder: &Folder) -> Result<OpenFolder, FolderError> {
-        let root = self.places.workspace.canonicalize()?;
-        let path = match folder.below.join("/") {
-            path if path.is_empty() => ".".to_owned(),
-            path => path + "/",
+    /// Makes a granted folder of the workspace that is not there, with those above it: nobody else will, and a plugin that asks for
+    /// it alone could otherwise never write there. Returns whether it was made. Blocks.
+    ///
+    /// # Errors
+    /// It may only be read, or it is not given because of Rind's own folders, or a link or a file is in its place.
+    pub fn make(&self, base: &Base) -> Result<bool, FolderError> {
+        let Base::Granted(number) = base else {
+            return Ok(false);
         };
-        let walked = walk(&open_path(&root)?, &path, true, Missing::Refused)?;
-        let real = root.join(walked.names.iter().collect::<PathBuf>());
+        match self.granted(*number) {
+            Err(FolderError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened.map(|_| false),
+        }
+        let grant = &self.grants[*number];
+        if grant.access == Access::Read {
+            return Err(FolderError::ReadOnly);
+        }
+        let root = self.places.workspace.canonicalize()?;
+        let path = grant.folder.below.join("/");
+        let start = open_path(&root)?;
+        // Where it would be, before anything is made.
+        let walked = walk(&start, &path, true, Missing::Named)?;
+        self.check_apart(&root, &walked.names, &grant.folder)?;
+        let walked = walk(&start, &path, true, Missing::Made)?;
+        match walked.folder.create_dir(&walked.name) {
+            // Somebody else made it meanwhile, or a link stands there: opening it tells.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        self.granted(*number).map(|_| true)
+    }
+
+    /// Refuses a folder of the workspace that holds one of Rind's own or lies in one.
+    fn check_apart(
+        &self,
+        root: &Path,
+        names: &[String],
+        folder: &Folder,
+    ) -> Result<(), FolderError> {
+        let real = root.join(names.iter().collect::<PathBuf>());
         let is_protected = |own: &PathBuf| {
             let own = real_path(own);
             own.starts_with(&real) || real.starts_with(&own)
@@ -264,6 +296,17 @@ impl GrantedFolders {
                 folder: folder.to_string(),
             });
         }
+        Ok(())
+    }
+
+    fn open_workspace(&self, folder: &Folder) -> Result<OpenFolder, FolderError> {
+        let root = self.places.workspace.canonicalize()?;
+        let path = match folder.below.join("/") {
+            path if path.is_empty() => ".".to_owned(),
+            path => path + "/",
+        };
+        let walked = walk(&open_path(&root)?, &path, true, Missing::Refused)?;
+        self.check_apart(&root, &walked.names, folder)?;
         let folder = walked.folder.open_dir(&walked.name)?;
         Ok(OpenFolder {
             file: Arc::new(folder.into_std_file()),

@@ -128,10 +128,13 @@ impl GrantedFolders {
         Ok(entries)
     }
 
-    /// Makes a folder and those above it that are missing. One that is there is fine.
+    /// Makes a folder and those above it that are missing, the granted one too. One that is there is fine.
     pub fn create_folder(&self, path: &str) -> Result<(), FolderError> {
         let (root, names) = parse(path)?;
-        let above = self.granted_above(root, &names)?;
+        let number = self.find(root, &names).ok_or(FolderError::NotGranted)?;
+        let base = Base::Granted(number);
+        self.make(&base)?;
+        let above = self.grants[number].folder.below.len();
         for n in above + 1..=names.len() {
             let place = self.place_of(root, &names[..n], true)?;
             match place.metadata() {
@@ -200,12 +203,6 @@ impl GrantedFolders {
             path => path,
         };
         self.place(&Base::Granted(number), &path, follow)
-    }
-
-    /// Returns the number of names that lead to a granted folder.
-    fn granted_above(&self, root: Root, names: &[String]) -> Result<usize, FolderError> {
-        let number = self.find(root, names).ok_or(FolderError::NotGranted)?;
-        Ok(self.grants[number].folder.below.len())
     }
 }
 

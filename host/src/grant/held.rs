@@ -17,6 +17,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::project::{ProjectError, refuse};
+use crate::beneath::{self, Missing};
 
 /// Most files in a folder that is held.
 const MAX_FILES: usize = 10_000;
@@ -67,18 +68,36 @@ impl HeldFolder {
             ),
             other => unreadable(root, other),
         })?;
-        let mut walk = Walk {
-            root,
-            files: BTreeMap::new(),
-            bytes_left: MAX_BYTES,
-        };
+        let mut walk = Walk::new(root, None);
         walk.folder(own.as_fd(), &mut Vec::new())?;
-        Ok(Self {
-            root: root.to_owned(),
-            digest: OnceLock::new(),
-            files: walk.files,
-            beside: None,
-        })
+        Ok(walk.held())
+    }
+
+    /// Reads a folder below a project as [`read`](Self::read) does, with links that lead to places within the project: what they lead
+    /// to is held under the name of the link. Any other entry that cannot be held stands as an empty file, so that it is not taken
+    /// for absent, and is returned with the reason; the rest is held.
+    ///
+    /// # Errors
+    /// The folder itself cannot be read, lies outside of the project, or holds too much.
+    #[cfg(feature = "cli")]
+    pub(crate) fn read_linked(
+        root: &Path,
+        project: &Path,
+    ) -> Result<(Self, Vec<ProjectError>), ProjectError> {
+        let failed = |errno| unreadable(root, errno);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let project_fd = rustix::fs::open(project, flags, Mode::empty()).map_err(failed)?;
+        let links = Links {
+            project,
+            project_fd,
+            refused: Vec::new(),
+            is_inside: false,
+        };
+        let own = links.open(root)?;
+        let mut walk = Walk::new(root, Some(links));
+        walk.folder(own.as_fd(), &mut Vec::new())?;
+        let refused = walk.links.take().map(|links| links.refused);
+        Ok((walk.held(), refused.unwrap_or_default()))
     }
 
     /// Holds files under a path where there is no folder.
@@ -224,9 +243,98 @@ struct Walk<'a> {
     root: &'a Path,
     files: BTreeMap<Vec<String>, Cow<'static, [u8]>>,
     bytes_left: u64,
+    /// Project within which links are followed; `None` where any is refused.
+    links: Option<Links<'a>>,
 }
 
-impl Walk<'_> {
+/// Project within which links are followed.
+struct Links<'a> {
+    project: &'a Path,
+    project_fd: OwnedFd,
+    /// Entries that are not held, each with the reason.
+    refused: Vec<ProjectError>,
+    /// Whether the walk is in a folder that a link led to, where no further link is followed: it could lead in circles.
+    is_inside: bool,
+}
+
+impl Links<'_> {
+    /// Opens what a path within the project leads to, without leaving it.
+    fn open(&self, path: &Path) -> Result<OwnedFd, ProjectError> {
+        const ELSEWHERE: &str = "is a link that leads out of the project, or nowhere; what lies elsewhere cannot be trusted";
+        let below = path.strip_prefix(self.project).ok().and_then(Path::to_str);
+        let below = below.ok_or_else(|| refuse(path, ELSEWHERE))?;
+        let walked = beneath::walk(&self.project_fd, below, true, Missing::Refused);
+        let walked = walked.map_err(|_| refuse(path, ELSEWHERE))?;
+        // A folder around the link would be held within itself.
+        let place = self.project.join(walked.names.iter().collect::<PathBuf>());
+        if path != place && path.starts_with(&place) {
+            return Err(refuse(path, "is a link to a folder that it is in"));
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        rustix::fs::openat(&walked.folder, walked.name.as_str(), flags, Mode::empty())
+            .map_err(|errno| unreadable(path, errno))
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn new(root: &'a Path, links: Option<Links<'a>>) -> Self {
+        Self {
+            root,
+            files: BTreeMap::new(),
+            bytes_left: MAX_BYTES,
+            links,
+        }
+    }
+
+    /// Returns what was read.
+    fn held(self) -> HeldFolder {
+        HeldFolder {
+            root: self.root.to_owned(),
+            digest: OnceLock::new(),
+            files: self.files,
+            beside: None,
+        }
+    }
+
+    /// Passes over an entry that cannot be held, where links are followed; otherwise its fault ends the reading.
+    fn pass_over(&mut self, fault: ProjectError, names: &[String]) -> Result<(), ProjectError> {
+        let Some(links) = &mut self.links else {
+            return Err(fault);
+        };
+        links.refused.push(fault);
+        self.files.insert(names.to_vec(), Cow::Borrowed(&[]));
+        Ok(())
+    }
+
+    /// Reads what a link within the project leads to, under the name of the link.
+    fn link(&mut self, path: &Path, names: &mut Vec<String>) -> Result<(), ProjectError> {
+        let opened = match &self.links {
+            Some(links) if !links.is_inside => links.open(path),
+            _ => Err(other_kind(path)),
+        };
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(fault) => return self.pass_over(fault, names),
+        };
+        let mode = rustix::fs::fstat(&opened).map_err(|errno| unreadable(path, errno))?;
+        match FileType::from_raw_mode(mode.st_mode) {
+            FileType::Directory => {
+                self.set_inside(true);
+                let read = self.folder(opened.as_fd(), names);
+                self.set_inside(false);
+                read
+            }
+            FileType::RegularFile => self.file(opened, path, names),
+            _ => self.pass_over(other_kind(path), names),
+        }
+    }
+
+    fn set_inside(&mut self, is_inside: bool) {
+        if let Some(links) = &mut self.links {
+            links.is_inside = is_inside;
+        }
+    }
+
     /// Reads what is in an open folder. Everything is opened from it by name and without following links.
     fn folder(&mut self, own: BorrowedFd<'_>, above: &mut Vec<String>) -> Result<(), ProjectError> {
         let place = self.place(above);
@@ -241,8 +349,12 @@ impl Walk<'_> {
                 continue;
             }
             let Ok(text) = name.to_str() else {
-                let path = place.join(name.to_string_lossy().as_ref());
-                return Err(refuse(&path, "has a name that is not UTF-8"));
+                let shown = name.to_string_lossy();
+                let fault = refuse(&place.join(shown.as_ref()), "has a name that is not UTF-8");
+                above.push(shown.into_owned());
+                self.pass_over(fault, above)?;
+                above.pop();
+                continue;
             };
             above.push(text.to_owned());
             self.entry(own, name, above)?;
@@ -270,17 +382,23 @@ impl Walk<'_> {
             )
         };
         let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        if FileType::from_raw_mode(found.st_mode) == FileType::Symlink && self.links.is_some() {
+            return self.link(&path, names);
+        }
         if !is_plain(found.st_mode) {
-            return Err(other_kind(&path));
+            return self.pass_over(other_kind(&path), names);
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(folder, name, flags, Mode::empty()).map_err(failed)?;
+        let opened = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+            Ok(opened) => opened,
+            Err(errno) => return self.pass_over(failed(errno), names),
+        };
         // Of what was opened: something else may have taken its place.
         let mode = rustix::fs::fstat(&opened).map_err(failed)?.st_mode;
         match FileType::from_raw_mode(mode) {
             FileType::Directory => self.folder(opened.as_fd(), names),
             FileType::RegularFile => self.file(opened, &path, names),
-            _ => Err(other_kind(&path)),
+            _ => self.pass_over(other_kind(&path), names),
         }
     }
 

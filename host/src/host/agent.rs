@@ -12,6 +12,7 @@ use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 use crate::script::{OpenScript, Program};
 use crate::session::Session;
+use crate::skill::LeftOutSkill;
 
 /// Puts an agent together on an open session.
 pub(super) fn agent(
@@ -38,6 +39,7 @@ pub(super) fn agent(
         script.bind(&mut open.registry);
     }
     let mut opening: Vec<Event> = parts.plugins.left_out.iter().map(left_out).collect();
+    opening.extend(parts.skills.left_out().into_iter().map(skill_left_out));
     let mut tools = parts.tools.clone();
     for tool in open.tools {
         if let Err(error) = tools.add(tool) {
@@ -96,6 +98,17 @@ fn left_out(left: &LeftOut) -> Event {
         folder: left.found.folder.display().to_string(),
         cause: cause.to_owned(),
         reason: left.why.to_string(),
+    }
+}
+
+/// A skill that is not used as its author meant it, as an event.
+fn skill_left_out(left: LeftOutSkill) -> Event {
+    Event::SkillLeftOut {
+        skill: left.id,
+        trust: left.trust.to_string(),
+        file: left.file.display().to_string(),
+        cause: left.cause.to_string(),
+        reason: left.reason,
     }
 }
 

@@ -52,21 +52,24 @@ fn is_tar(bytes: &[u8]) -> bool {
     rest.is_some_and(|rest| rest.starts_with(TAR_MAGIC))
 }
 
+/// Folder that macOS adds to archives, with the attributes of every file.
+const MAC_FOLDER: &str = "__MACOSX";
+
 /// Reads the plugin in an archive of its folder, or of what is in its folder. `origin` is for messages.
 pub(super) fn read(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
-    let entries =
-        entries(bytes, |_| None).and_then(|entries| match entries.odd.first_key_value() {
-            Some((names, what)) => {
-                let shown = names.join("/");
-                bail!(
-                    "`{}` {what}; plugins are made of plain files",
-                    shown.escape_debug()
-                )
-            }
-            None => Ok(entries.files),
-        });
+    let of_mac = |folders: &[String]| (folders.first()? == MAC_FOLDER).then_some(1);
+    let entries = entries(bytes, of_mac).and_then(|entries| match entries.odd.first_key_value() {
+        Some((names, what)) => {
+            let shown = names.join("/");
+            bail!(
+                "`{}` {what}; plugins are made of plain files",
+                shown.escape_debug()
+            )
+        }
+        None => Ok(entries.files),
+    });
     let files = entries.with_context(|| format!("cannot read {}", origin.display()))?;
-    Contents::pick(without_top_folder(files), origin)
+    Contents::pick(plugin_in(files, origin)?, origin)
 }
 
 /// Reads everything in an archive but what lies in folders that `hides` names. One that is too large, torn, or that has a path
@@ -216,16 +219,37 @@ fn check_global(entry: &mut impl Read) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes away the folder that everything is in, where there is one.
-fn without_top_folder(files: Files) -> Files {
-    let is_plugin = files.contains_key(&vec![FILE_NAME.to_owned()]);
-    let top = files.keys().next().and_then(|names| names.first()).cloned();
-    let is_in_top = |names: &Vec<String>| names.len() > 1 && names.first() == top.as_ref();
-    if is_plugin || !files.keys().all(is_in_top) {
-        return files;
-    }
+/// Finds the files of the plugin: all of them, or those in the one folder that has a manifest. What lies beside that folder, such as a
+/// license or what macOS adds to each file, does not belong to it.
+fn plugin_in(mut files: Files, origin: &Path) -> anyhow::Result<Files> {
+    files.retain(|names, _| {
+        let name = names.last().map(String::as_str).unwrap_or_default();
+        !name.starts_with("._") && name != ".DS_Store"
+    });
+    let is_manifest = |names: &&Vec<String>| names.last().is_some_and(|name| name == FILE_NAME);
+    let manifests: Vec<&Vec<String>> = files.keys().filter(is_manifest).collect();
+    let folder = match manifests.as_slice() {
+        [] => bail!("{} has no {FILE_NAME}", origin.display()),
+        all if all.iter().any(|names| names.len() == 1) => return Ok(files),
+        all => {
+            let mut direct = all.iter().filter(|names| names.len() == 2);
+            match (direct.next(), direct.next()) {
+                (Some(one), None) => one.first().cloned().unwrap_or_default(),
+                _ => {
+                    let places: Vec<String> = all.iter().map(|names| names.join("/")).collect();
+                    bail!(
+                        "{} has no {FILE_NAME} at its top, nor in one folder there; it has {}: unpack it, and install the folder that you \
+                         mean",
+                        origin.display(),
+                        places.join(", ").escape_debug()
+                    )
+                }
+            }
+        }
+    };
+    files.retain(|names, _| names.len() > 1 && names.first() == Some(&folder));
     let inner = files.into_iter();
-    inner
+    Ok(inner
         .map(|(mut names, bytes)| (names.split_off(1), bytes))
-        .collect()
+        .collect())
 }

@@ -11,6 +11,7 @@ use wasm_encoder::{CustomSection, Section};
 use wasmparser::BinaryReader;
 
 use super::contents::{Contents, Files, names};
+use crate::plugin::foreign;
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 
 /// Beginning of the names of custom sections that carry files; the path within the plugin comes after it.
@@ -48,6 +49,9 @@ pub(crate) fn is_packed(bytes: &[u8]) -> bool {
 /// Unpacks a plugin. `origin` is for messages.
 pub(super) fn unpack(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
     let shown = origin.display();
+    if let Some(message) = foreign::module(bytes) {
+        bail!("{shown} {message}");
+    }
     let (component, mut files) =
         split(bytes).with_context(|| format!("{shown} is not a packed plugin"))?;
     let Some(manifest) = files.get(&vec![FILE_NAME.to_owned()]) else {

@@ -76,6 +76,12 @@ pub(crate) fn keep(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
 }
 
 impl Staged {
+    /// Replaces the temporary folder in a message by the source, which is what the reader knows and can look at.
+    pub(crate) fn in_words_of(&self, message: &str, source: &Path) -> String {
+        let (folder, source) = (self.folder.display(), source.display());
+        message.replace(&folder.to_string(), &source.to_string())
+    }
+
     /// Puts it in its place. What was there before goes.
     pub(crate) fn put(self, place: &Path) -> anyhow::Result<()> {
         let put = match place.symlink_metadata() {

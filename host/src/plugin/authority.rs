@@ -3,12 +3,12 @@
 //! Decided from names alone, before anything is linked: an import that is not covered is refused, never stubbed. What each
 //! import needs stands in the table of imports.
 
-use super::Error;
 use super::contract;
 use super::exports::OTHERS;
 use super::imports::FILES;
 pub use super::imports::{IMPORTS, ImportRow, Limit, Needs};
 use super::manifest::Manifest;
+use super::{Error, foreign};
 use crate::grant::decide::{Decision, Standing};
 use crate::grant::{Capability, Granted, SideEffect};
 use crate::point::catalog;
@@ -43,6 +43,9 @@ fn refuse(interface: &str, why: String) -> Result<(), Error> {
 
 /// Checks one import against the manifest.
 pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
+    if let Some(why) = foreign::wasi(interface) {
+        return refuse(interface, why);
+    }
     let own = contract::split(interface);
     let Some(row) = find(interface) else {
         let why = match own {
@@ -166,6 +169,19 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
         ));
     }
     Ok(Export::Hook(row))
+}
+
+/// Checks an export that is no interface: under a name of the contract it would be a hook that nothing calls.
+pub fn check_shape(export: &str) -> Result<(), Error> {
+    if contract::split(export).is_none() {
+        return Ok(());
+    }
+    Err(Error::Export {
+        export: export.to_owned(),
+        why: "which is no interface there; hooks and tools are interfaces with functions: build it with an SDK, or export the \
+              world of the contract"
+            .to_owned(),
+    })
 }
 
 #[cfg(test)]

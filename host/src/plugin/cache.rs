@@ -14,7 +14,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::compile::{Compiler, FOLDER_PREFIX};
-use super::{Error, files};
+use super::{Error, files, foreign};
 use crate::disk::{private_folder, replace_private};
 use crate::grant::held::HeldFolder;
 
@@ -66,12 +66,19 @@ impl ComponentBytes {
             });
         }
         let digest = hex(&<sha2::Sha256 as sha2::Digest>::digest(&bytes));
-        let digest = format!("sha256:{digest}");
         Ok(Self {
             path: path.to_owned(),
             bytes,
-            digest,
+            digest: format!("sha256:{digest}"),
         })
+    }
+
+    /// Makes the error that they were built for another host.
+    pub(crate) fn foreign(&self, message: String) -> Error {
+        Error::Foreign {
+            path: self.path.clone(),
+            message,
+        }
     }
 
     /// Makes the error that they are not a valid component.
@@ -143,9 +150,7 @@ impl CompileCache {
             touch(&entry);
             return Ok((found, true));
         }
-        if !component.bytes.starts_with(b"\0asm") {
-            return Err(component.refused("it is not WebAssembly; build it again".to_owned()));
-        }
+        foreign::check(&component.path, &component.bytes)?;
         super::nesting::check(&component.bytes).map_err(|why| component.refused(why))?;
         on_compile();
         let compiled = compiler.compile(engine, component, &self.folder).await?;

@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::Error;
 use super::cache::ComponentBytes;
 use super::engine::engine;
+use super::{Error, foreign};
 use crate::tool::process::confine::{cap_memory_and_time, confine_this_process, end_with_parent};
 use crate::tool::process::{Ending, Finished, Process};
 
@@ -112,6 +112,11 @@ impl Compiler {
         .map_err(|error| Error::Start {
             message: error.to_string(),
         })?;
+        if finished.ending == Ending::Exited(1)
+            && let Ok(message) = fs::read_to_string(private.path().join(FOREIGN))
+        {
+            return Err(component.foreign(message));
+        }
         self.check(&finished, component)?;
         let output = private.path().join(OUTPUT);
         Ok(Compiled {
@@ -165,8 +170,10 @@ impl Compiler {
             .name("plugin-compile".to_owned())
             .spawn(move || {
                 let compiled = Component::from_binary(&engine, &bytes);
+                let compiled = compiled.and_then(|component| component.serialize());
+                let compiled = compiled.map_err(|error| (error, foreign::proposals(&bytes)));
                 // Nobody waits any more after the time limit; the result is dropped then.
-                let _ = done.send(compiled.and_then(|component| component.serialize()));
+                let _ = done.send(compiled);
             })
             .map_err(|e| Error::Start {
                 message: format!("cannot start a thread to compile it: {e}"),
@@ -174,7 +181,9 @@ impl Compiler {
         match tokio::time::timeout(self.time_limit, result).await {
             Err(_) => Err(self.too_slow(component)),
             Ok(Err(_)) => Err(component.refused("internal error of the compiler".to_owned())),
-            Ok(Ok(compiled)) => compiled.map_err(|e| component.refused(format!("{e:#}"))),
+            Ok(Ok(Err((_, Some(message))))) => Err(component.foreign(message)),
+            Ok(Ok(Err((error, None)))) => Err(component.refused(format!("{error:#}"))),
+            Ok(Ok(Ok(compiled))) => Ok(compiled),
         }
     }
 }
@@ -182,6 +191,8 @@ impl Compiler {
 /// Names of the files in the private folder.
 const INPUT: &str = "component.wasm";
 const OUTPUT: &str = "component.cwasm";
+/// File that says what the component was built for, when that is another host.
+const FOREIGN: &str = "foreign";
 /// File that says why nothing confines the process.
 const UNCONFINED: &str = "unconfined";
 
@@ -208,8 +219,12 @@ pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), Stri
     let bytes = fs::read(folder.join(INPUT)).map_err(|e| format!("cannot read it: {e}"))?;
     let engine = engine().map_err(|e| e.to_string())?;
     // Not `Component::new`, which would also map the code in order to run it.
-    let code = engine
-        .precompile_component(&bytes)
-        .map_err(|e| format!("{e:#}"))?;
+    let code = engine.precompile_component(&bytes).map_err(|error| {
+        if let Some(message) = foreign::proposals(&bytes) {
+            // Without the file the message of the engine is what is shown.
+            let _ = fs::write(folder.join(FOREIGN), message);
+        }
+        format!("{error:#}")
+    })?;
     fs::write(folder.join(OUTPUT), code).map_err(|e| format!("cannot store it: {e}"))
 }

@@ -57,6 +57,14 @@ pub enum Error {
         /// Message of the engine.
         message: String,
     },
+    /// The file was built for another host: a core module, or a component that needs proposals that are switched off here.
+    #[error("{} {message}", path.display())]
+    Foreign {
+        /// Path of the component.
+        path: PathBuf,
+        /// Target that it was built for, the one that this host runs, and the one to build for.
+        message: String,
+    },
     /// Compiling took too long.
     #[error("{}: compiling was stopped after {seconds} s", path.display())]
     CompileTime {
@@ -76,6 +84,21 @@ pub enum Error {
         supported: String,
         /// Advice.
         todo: String,
+    },
+    /// The component was built with other types than the contract of its version has.
+    #[error(
+        "it was built with another copy of the contract: for `{interface}`, {difference}; it was built with {built_with}, and this \
+         host has contract {own}: build it again with an SDK of this version of Rind"
+    )]
+    Skew {
+        /// Whole name of the interface: a point, or an import.
+        interface: String,
+        /// Difference: the record, variant or function, and its parts.
+        difference: String,
+        /// SDK and version of the contract that the component was built with.
+        built_with: String,
+        /// Version of the contract of this host.
+        own: &'static str,
     },
     /// The component imports an interface that it may not have.
     #[error("it imports `{import}`, {why}")]

@@ -178,6 +178,8 @@ pub struct Report {
     pub has_own_manifest: Option<bool>,
     /// Imports of the component.
     pub imports: Vec<ImportReport>,
+    /// Whether anything of its component is ever called.
+    pub is_called: bool,
     /// Further exports: `implement`, `loop`.
     pub other_exports: Vec<String>,
     /// Points of others that it implements.
@@ -294,6 +296,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
         built_with: plugin.stamp.clone(),
         has_own_manifest: None,
         imports: imports.collect(),
+        is_called: plugin.is_called(),
         other_exports: others.map(str::to_owned).collect(),
         implements: plugin.manifest.implements.keys().cloned().collect(),
         points: points.collect(),

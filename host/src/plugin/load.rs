@@ -219,6 +219,19 @@ impl Loaded {
         points(self) == points(other)
     }
 
+    /// Whether anything of its component is ever called: a hook, a tool, a command, an implementation of a point or a loop. Without a
+    /// component there is nothing to call, and the plugin carries prompts or skills alone.
+    #[must_use]
+    pub fn is_called(&self) -> bool {
+        let is_used = |export: &String| match export.as_str() {
+            "tools" => !self.tools.is_empty(),
+            "commands" => !self.commands.is_empty(),
+            "implement" => !self.manifest.implements.is_empty(),
+            _ => true,
+        };
+        self.manifest.component.is_none() || self.exports.iter().any(is_used)
+    }
+
     /// Creates the state that the plugin's instances in one session share.
     pub(super) fn backing(
         &self,

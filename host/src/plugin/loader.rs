@@ -192,9 +192,6 @@ impl Loader<'_> {
 
     /// Links a component with what the plugin was granted.
     fn template(&self, plugin: &Loaded, component: &Component) -> Result<Arc<Template>, Error> {
-        let start = |e: wasmtime::Error| Error::Start {
-            message: format!("{e:#}"),
-        };
         let has_sockets = plugin.manifest.compat.sockets.is_some();
         let pre = imports::linker(&self.engine, &plugin.granted, has_sockets)?
             .instantiate_pre(component)
@@ -249,6 +246,7 @@ impl Loader<'_> {
         }
         for (export, item) in ty.exports(&self.engine) {
             if !matches!(item.ty, ComponentItem::ComponentInstance(_)) {
+                authority::check_shape(export)?;
                 continue;
             }
             match authority::check_export(&plugin.manifest, export)? {
@@ -257,7 +255,10 @@ impl Loader<'_> {
                 Export::Foreign => {}
             }
         }
-        let template = self.template(plugin, &component)?;
+        // An interface that lacks a function, or is there twice, is the fault of the component's world and not of its types.
+        Exports::of(&component, &self.engine).map_err(start)?;
+        let template = self.template(plugin, &component);
+        let template = template.map_err(|error| skewed(&bytes.bytes, error))?;
         plugin.template = Some(template.clone());
         plugin.digest.clone_from(&bytes.digest);
         plugin.was_cached = was_cached;
@@ -278,6 +279,7 @@ impl Loader<'_> {
                 })?;
             Ok((tools, commands::list(busy).await?))
         };
+        let skewed = |error| skewed(&bytes.bytes, error);
         let too_slow = |_| Error::Start {
             message: format!(
                 "it took longer than {} s to start and list its tools and commands",
@@ -286,9 +288,31 @@ impl Loader<'_> {
         };
         (plugin.tools, plugin.commands) = tokio::time::timeout(LIST_DEADLINE, list)
             .await
-            .map_err(too_slow)??;
+            .map_err(too_slow)?
+            .map_err(skewed)?;
         Ok(component)
     }
+}
+
+fn start(error: wasmtime::Error) -> Error {
+    Error::Start {
+        message: format!("{error:#}"),
+    }
+}
+
+/// Replaces an error of the engine about types by one that names the interface and the type, where the component was built with
+/// another copy of the contract.
+#[cfg(feature = "cli")]
+fn skewed(component: &[u8], error: Error) -> Error {
+    match error {
+        Error::Start { .. } => contract::skew::find(component).unwrap_or(error),
+        error => error,
+    }
+}
+
+#[cfg(not(feature = "cli"))]
+fn skewed(_: &[u8], error: Error) -> Error {
+    error
 }
 
 /// The whole manifest as text; comments and order do not count.

@@ -27,6 +27,7 @@ pub mod engine;
 pub mod error;
 mod exports;
 mod files;
+pub(crate) mod foreign;
 mod hooks;
 mod host;
 mod imports;

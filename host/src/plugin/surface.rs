@@ -1,10 +1,12 @@
 //! A component as its bytes describe it: imports, exports and stamp, without compiling or running anything.
 
+use std::path::Path;
+
 use wasmparser::{Parser, Payload};
 
-use super::Error;
 use super::contract;
 use super::contract::stamp::{self, Stamp};
+use super::{Error, foreign};
 
 /// Names of a component's outermost imports and exports, and what else a look at its sections tells.
 #[derive(Clone, Debug, Default)]
@@ -22,28 +24,23 @@ pub struct Surface {
 }
 
 impl Surface {
-    /// Reads a component.
+    /// Reads a component. `path` is for messages.
     ///
     /// # Errors
     /// The bytes are no component, or one for a version of the contract that this host does not support.
-    pub fn read(bytes: &[u8]) -> Result<Self, Error> {
-        let refuse = |why: String| Error::Start { message: why };
+    pub fn read(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
+        foreign::check(path, bytes)?;
         let mut surface = Self {
             bytes: bytes.len() as u64,
             ..Self::default()
         };
         let mut depth = 0_usize;
         for payload in Parser::new(0).parse_all(bytes) {
-            let payload = payload.map_err(|e| refuse(format!("it is no component: {e}")))?;
-            match payload {
-                Payload::Version { encoding, .. } => {
-                    if depth == 0 && encoding != wasmparser::Encoding::Component {
-                        let why =
-                            "it is a module and no component; build it with `rind plugin build`";
-                        return Err(refuse(why.to_owned()));
-                    }
-                    depth += 1;
-                }
+            match payload.map_err(|error| Error::Compile {
+                path: path.to_owned(),
+                message: error.to_string(),
+            })? {
+                Payload::Version { .. } => depth += 1,
                 Payload::End(_) => depth = depth.saturating_sub(1),
                 Payload::CustomSection(section) if section.name().starts_with(".debug") => {
                     surface.debug_bytes += section.data().len() as u64;

@@ -1,5 +1,6 @@
 //! A plugin's tools as tools of the host.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use super::Error;
 use super::convert;
 use super::exports::Functions;
 use super::instance::{Busy, Slot};
+use super::load::{Loaded, PluginSet};
 use super::manifest::Manifest;
 use super::sanitize::Sanitizer;
 use crate::grant::{self, Granted, Root, SideEffect};
@@ -21,6 +23,80 @@ use crate::point::failure::Failure;
 use crate::secret::Scanner;
 use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_TOOLS_PER_PLUGIN, is_tool_name};
 use crate::tool::{Tool, ToolCtx, ToolOutput, schema};
+
+/// Names of the built-in tools, which no plugin's tool takes.
+pub(crate) const BUILT_IN_TOOLS: [&str; 7] = [
+    "bash",
+    "edit_file",
+    "list_files",
+    "read_file",
+    "search",
+    "skill",
+    "write_file",
+];
+
+/// Two tools of one name, of which a session offers one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCollision {
+    /// Name of the tool.
+    pub tool: String,
+    /// Plugin whose tool is not offered.
+    pub plugin: String,
+    /// Plugin whose tool is offered in its place; `None` for a built-in one.
+    pub taken_by: Option<String>,
+}
+
+impl ToolCollision {
+    /// Whether one of the two tools is of this plugin.
+    #[must_use]
+    pub fn is_about(&self, plugin: &str) -> bool {
+        self.plugin == plugin || self.taken_by.as_deref() == Some(plugin)
+    }
+}
+
+impl std::fmt::Display for ToolCollision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { tool, plugin, .. } = self;
+        match &self.taken_by {
+            Some(by) => write!(
+                f,
+                "the tool `{tool}` of plugin {plugin} is not offered: plugin {by} has one of that name, and is more trusted or comes \
+                 first; rename one of them, or switch one of the plugins off"
+            ),
+            None => write!(
+                f,
+                "the tool `{tool}` of plugin {plugin} is not offered: a built-in one has that name; rename it"
+            ),
+        }
+    }
+}
+
+impl PluginSet {
+    /// Finds the tools that a session does not offer because of their names, in the order in which it takes them: by trust, then
+    /// by name.
+    #[must_use]
+    pub fn tool_collisions(&self) -> Vec<ToolCollision> {
+        let mut plugins: Vec<&Loaded> = self.plugins.iter().map(|plugin| &**plugin).collect();
+        plugins.sort_by_key(|plugin| plugin.trust);
+        let built_in = BUILT_IN_TOOLS.iter().map(|name| (*name, None));
+        let mut taken: BTreeMap<&str, Option<&str>> = built_in.collect();
+        let mut found = Vec::new();
+        for plugin in plugins {
+            let own = plugin.manifest.name.as_str();
+            for tool in &plugin.tools {
+                match taken.get(tool.name.as_str()) {
+                    Some(by) => found.push(ToolCollision {
+                        tool: tool.name.clone(),
+                        plugin: own.to_owned(),
+                        taken_by: by.map(str::to_owned),
+                    }),
+                    None => _ = taken.insert(&tool.name, Some(own)),
+                }
+            }
+        }
+        found
+    }
+}
 
 /// One tool of a plugin in a session.
 pub(super) struct WasmTool {

@@ -85,6 +85,19 @@ pub struct LastingSkill {
     pub deny: Vec<String>,
 }
 
+/// A skill of which a session remembers something, as [`Body::SkillRemembered`] keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RememberedSkill {
+    /// Id of the skill.
+    pub skill: String,
+    /// Trust of its source.
+    pub trust: String,
+    /// Digest of the skill.
+    pub hash: String,
+    /// Whether a person let it be used when they were asked; otherwise it was used.
+    pub is_confirmed: bool,
+}
+
 /// Content of an entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
@@ -415,6 +428,18 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         deny: Vec<String>,
     },
+    /// A fact about a skill that holds for the rest of the session, also after it is resumed.
+    SkillRemembered {
+        /// Id of the skill.
+        skill: String,
+        /// Trust: `managed`, `package`, `user`, `project` or `local`.
+        trust: String,
+        /// Digest of the skill.
+        hash: String,
+        /// Whether a person let it be used when they were asked; otherwise it was used, in this agent or one below.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_confirmed: bool,
+    },
     /// A skill ended.
     SkillEnded {
         /// Id of the skill.
@@ -490,6 +515,7 @@ const KNOWN: &[&str] = &[
     "injected",
     "skill-activated",
     "skill-ended",
+    "skill-remembered",
     "prompt",
     "cut",
     "replaced",

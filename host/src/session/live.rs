@@ -9,7 +9,9 @@ use serde_json::Value;
 
 use super::blobs::Blobs;
 use super::children::Child;
-use super::entry::{Body, DueTurn, Entry, LastingSkill, Report, ReportLine, VERSION};
+use super::entry::{
+    Body, DueTurn, Entry, LastingSkill, RememberedSkill, Report, ReportLine, VERSION,
+};
 use super::log::{FILE, Log};
 use super::state::States;
 use super::synced::Unsynced;
@@ -259,6 +261,12 @@ impl Session {
     #[must_use]
     pub fn lasting_skills(&self) -> Vec<LastingSkill> {
         self.lock().transcript.skills.clone()
+    }
+
+    /// Returns what the session remembers of skills, oldest first.
+    #[must_use]
+    pub fn remembered_skills(&self) -> Vec<RememberedSkill> {
+        self.lock().transcript.remembered.clone()
     }
 
     /// Gives every call of the last assistant message that has no result the one whose message is in `known`, or an error result

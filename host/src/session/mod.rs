@@ -20,7 +20,9 @@ mod undo;
 pub use blobs::{Blobs, MAX_BLOB_BYTES, MAX_BLOBS_BYTES};
 pub use children::{Child, SessionFolder};
 pub(crate) use entry::DONE;
-pub use entry::{Body, DueTurn, Entry, Holder, LastingSkill, PromptRow, Report, VERSION};
+pub use entry::{
+    Body, DueTurn, Entry, Holder, LastingSkill, PromptRow, RememberedSkill, Report, VERSION,
+};
 pub use live::Session;
 pub use state::{
     INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,

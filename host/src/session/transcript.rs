@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::children::{self, Child};
-use super::entry::{Body, DONE, DueTurn, LastingSkill};
+use super::entry::{Body, DONE, DueTurn, LastingSkill, RememberedSkill};
 use crate::message::{Message, Role, ToolCall, unanswered};
 
 /// Conversation, and the position of its last turn.
@@ -24,6 +24,8 @@ pub(super) struct Transcript {
     pub(super) due: BTreeMap<u32, DueTurn>,
     /// Skills that stay active from turn to turn, oldest first.
     pub(super) skills: Vec<LastingSkill>,
+    /// Facts about skills that hold for the rest of the session, oldest first.
+    pub(super) remembered: Vec<RememberedSkill>,
 }
 
 impl Transcript {
@@ -72,6 +74,17 @@ impl Transcript {
                 by: by.clone(),
                 allow: allow.clone(),
                 deny: deny.clone(),
+            }),
+            Body::SkillRemembered {
+                skill,
+                trust,
+                hash,
+                is_confirmed,
+            } => self.remembered.push(RememberedSkill {
+                skill: skill.clone(),
+                trust: trust.clone(),
+                hash: hash.clone(),
+                is_confirmed: *is_confirmed,
             }),
             // What lasts ends when somebody says so; one of the same name that does not, ends for itself.
             Body::SkillEnded { skill, reason } if reason == DONE => {

@@ -16,6 +16,10 @@ const MIN_BUDGET_CHARS: usize = 2_000;
 /// Length below which a description says nothing, so that the name alone is given.
 const MIN_DESCRIPTION_CHARS: usize = 20;
 
+/// Length to which descriptions are cut where there is not room for one of each skill. Some of them say more than a few letters of
+/// all of them, or nothing.
+const SCARCE_DESCRIPTION_CHARS: usize = 60;
+
 /// Returns the characters that the catalogue may have: 1 % of a context window of so many tokens.
 #[must_use]
 pub fn budget_chars(context_tokens: u64) -> usize {
@@ -79,22 +83,30 @@ impl Skills {
         let listed = self
             .iter()
             .filter(|s| s.is_for_model() && s.paths.is_empty());
-        let entries: Vec<(&str, Described)> =
-            listed.map(|s| (s.id.as_str(), described(s))).collect();
+        let listed: Vec<&Skill> = listed.map(|skill| &**skill).collect();
+        let entries = listed.iter().map(|s| (s.id.as_str(), described(s)));
+        let entries: Vec<(&str, Described)> = entries.collect();
         // `- `, `: ` and the end of the line.
         let fixed: usize = entries.iter().map(|(id, _)| id.chars().count() + 5).sum();
         let lengths: Vec<usize> = entries
             .iter()
             .map(|(_, described)| described.text.chars().count())
             .collect();
-        let limit = widest(&lengths, budget.saturating_sub(fixed));
+        let room = budget.saturating_sub(fixed);
+        let limits = match widest(&lengths, room) {
+            limit if limit < MIN_DESCRIPTION_CHARS => scarce(&listed, &lengths, room),
+            limit => vec![limit; lengths.len()],
+        };
         let mut text = String::new();
         let mut n_cut = 0;
-        for (id, described) in &entries {
+        for ((id, described), limit) in entries.iter().zip(limits) {
             let description = &described.text;
-            let shown = cut(description, limit);
+            let shown = match limit {
+                0 => String::new(),
+                limit => cut(description, limit),
+            };
             n_cut += usize::from(shown != *description || described.is_cut);
-            if shown.is_empty() || limit < MIN_DESCRIPTION_CHARS && shown != *description {
+            if shown.is_empty() {
                 text.push_str(&format!("- {id}\n"));
             } else {
                 text.push_str(&format!("- {id}: {shown}\n"));
@@ -113,6 +125,23 @@ impl Skills {
     pub fn cost_chars(skill: &Skill) -> usize {
         skill.id.chars().count() + 5 + described(skill).text.chars().count()
     }
+}
+
+/// Returns the limit of each description where not all of them fit: as many as there is room for, those of the user's own skills
+/// before those that a project or a plugin brings, and short ones whole.
+fn scarce(listed: &[&Skill], lengths: &[usize], room: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..listed.len()).collect();
+    order.sort_by_key(|at| (&listed[*at].source, &listed[*at].id));
+    let mut limits = vec![0; listed.len()];
+    let mut room = room;
+    for at in order {
+        let wanted = lengths[at].min(SCARCE_DESCRIPTION_CHARS);
+        if wanted <= room {
+            limits[at] = wanted;
+            room -= wanted;
+        }
+    }
+    limits
 }
 
 /// Returns the greatest limit at which texts of these lengths, each cut to it, have at most `room` characters together.

@@ -13,6 +13,7 @@ mod catalogue;
 mod check;
 mod expand;
 mod find;
+mod left_out;
 mod model;
 mod name;
 mod origin;
@@ -27,6 +28,7 @@ pub use expand::SkillArguments;
 pub use find::{FILE, FOLDER, Root, discover, project_roots, user_roots};
 #[cfg(feature = "cli")]
 pub(crate) use find::{SIDE_FILE, content, is_skipped};
+pub use left_out::{LeftOutCause, LeftOutSkill};
 pub use model::{
     AllAvailable, Available, Context, Diagnostic, GeneratedFrom, Interaction, Invocation, Requires,
     Severity, Shadowed, Skill, Source, Unusable,

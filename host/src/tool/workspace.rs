@@ -7,7 +7,8 @@
 mod error;
 mod write;
 
-use std::io::{self, Read};
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -133,8 +134,16 @@ impl Workspace {
     /// See [`WorkspaceError`].
     pub fn open_file(&self, path: &str) -> Result<(File, u64), WorkspaceError> {
         let walked = self.walk(path, Missing::Refused)?;
-        let opened = open_regular(&walked.folder, walked.name.as_ref())
-            .map_err(|source| WorkspaceError::from_io(path, source))?;
+        let opened = match open_regular(&walked.folder, walked.name.as_ref()) {
+            Err(source) if source.kind() == ErrorKind::NotFound => {
+                match shown_as(&walked.folder, &walked.name) {
+                    Some(name) => open_regular(&walked.folder, name.as_ref()),
+                    None => Err(source),
+                }
+            }
+            opened => opened,
+        };
+        let opened = opened.map_err(|source| WorkspaceError::from_io(path, source))?;
         let opened = opened.map(|(file, metadata)| (file, metadata.len()));
         opened.ok_or_else(|| WorkspaceError::NotAFile(path.to_owned()))
     }
@@ -202,4 +211,17 @@ impl Workspace {
         }
         Ok(content)
     }
+}
+
+/// Finds the file that a listing shows under this name because its own is not UTF-8: each wrong byte stands there as U+FFFD. `None`
+/// when there is no such file, or more than one.
+fn shown_as(folder: &Dir, name: &str) -> Option<OsString> {
+    if !name.contains(char::REPLACEMENT_CHARACTER) {
+        return None;
+    }
+    let entries = folder.entries().ok()?.flatten();
+    let mut names = entries.map(|entry| entry.file_name());
+    let mut found = names.by_ref().filter(|own| own.to_string_lossy() == name);
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
 }

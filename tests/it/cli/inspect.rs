@@ -231,6 +231,7 @@ fn inspect_takes_a_folder_and_speaks_json() {
         "sdk": "rind-sdk 0.1.0"
       },
       "has_own_manifest": true,
+      "is_called": true,
       "other_exports": [],
       "implements": [],
       "points": [],

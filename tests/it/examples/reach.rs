@@ -50,7 +50,7 @@ fn manifest(folder: &Path) {
 /// Compares the component with the contract, and runs it.
 async fn check(folder: &Path, reach: &Reach) {
     let component = fs::read(folder.join("reach.wasm")).unwrap();
-    let surface = Surface::read(&component).unwrap();
+    let surface = Surface::read(folder, &component).unwrap();
     let exports: Vec<&str> = surface.own_exports().collect();
     for point in &reach.points {
         assert!(exports.contains(&point.as_str()), "{point}");

@@ -3,6 +3,7 @@
 mod confinement;
 mod guards;
 mod limits;
+mod packages;
 mod questions;
 mod streaming;
 mod words;

@@ -39,17 +39,19 @@ impl Gate<'_> {
         if !is_asked(skill) {
             // To use it is to read it, and only what somebody wrote speaks against that.
             let reading = of_class(&spec, EffectClass::Read);
-            return match self.decide(&reading, &arguments) {
-                (ToolVerdict::Deny(why), false) => Err(refused("policy", &why)),
-                _ => Ok(()),
-            };
+            if let (ToolVerdict::Deny(why), false) = self.decide(&reading, &arguments) {
+                return Err(refused("policy", &why));
+            }
+            self.tell(skill);
+            return Ok(());
         }
         let _asking = paused(self.memory.asking.lock()).await;
         if self.memory.is_confirmed(skill) {
             return Ok(());
         }
+        let mut by_person = false;
         match self.strictest(skill, &spec, &arguments) {
-            ToolVerdict::Allow | ToolVerdict::DryRun(_) => {}
+            ToolVerdict::Allow | ToolVerdict::DryRun(_) => self.tell(skill),
             ToolVerdict::Deny(why) => return Err(refused("policy", &why)),
             ToolVerdict::Ask => {
                 let question = Question::new(&spec, &arguments, &Subject::Any, &[]);
@@ -59,7 +61,7 @@ impl Gate<'_> {
                 }
                 // Whoever invokes it does not use up its time while the person thinks.
                 match paused(self.approvals.ask(&*self.spec.approver, &question)).await {
-                    ApprovalAnswer::Yes | ApprovalAnswer::Always => {}
+                    ApprovalAnswer::Yes | ApprovalAnswer::Always => by_person = true,
                     ApprovalAnswer::No(why) if why.is_empty() => {
                         return Err(refused("the user", "no"));
                     }
@@ -67,8 +69,17 @@ impl Gate<'_> {
                 }
             }
         }
-        self.memory.confirm(skill);
+        self.memory.confirm(skill, by_person);
         Ok(())
+    }
+
+    /// Tells of the side effects that a skill declares, before its first use in the session, where no question does.
+    fn tell(&self, skill: &Skill) {
+        let declares = |effect: &SideEffect| *effect != SideEffect::None;
+        if skill.side_effects.iter().any(declares) && self.memory.tell(skill) {
+            let text = format!("the skill {} {}", skill.id, declared(skill));
+            self.spec.events.emit(Event::notice(Level::Info, text));
+        }
     }
 
     /// The verdict of the policy on a skill as a tool, and whether only a default is its reason.

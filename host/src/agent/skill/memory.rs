@@ -9,11 +9,13 @@ use super::{Ready, head};
 use crate::agent::AgentSpec;
 use crate::grant::Trust;
 use crate::lock::lock;
+use crate::session::{Body, Session};
 use crate::skill::Skill;
 
 /// Memory of a session for its skills, which its agents share.
-#[derive(Default)]
 pub(in crate::agent) struct SkillMemory {
+    /// Session of the main agent, which keeps what holds after a resume.
+    session: Arc<Session>,
     remembered: Mutex<Remembered>,
     /// Held while the person is asked: nobody is asked twice at once.
     pub(super) asking: tokio::sync::Mutex<()>,
@@ -24,6 +26,8 @@ pub(in crate::agent) struct SkillMemory {
 struct Remembered {
     /// Skills that the person let be used, by id, trust and hash.
     confirmed: Vec<(String, Trust, String)>,
+    /// Skills whose side effects the person was told of, by id, trust and hash.
+    told: Vec<(String, Trust, String)>,
     used: Vec<Used>,
     /// Invocations whose text was handed out, and may be the input of a turn.
     prepared: Vec<Arc<Ready>>,
@@ -39,6 +43,57 @@ struct Used {
 const MAX_PREPARED: usize = 64;
 
 impl SkillMemory {
+    /// The memory of a session: what was confirmed and used before it was resumed holds for the skills that are still the same.
+    pub(in crate::agent) fn of_session(spec: &AgentSpec) -> Self {
+        let mut remembered = Remembered::default();
+        for kept in spec.session.remembered_skills() {
+            let is_same = |skill: &&Arc<Skill>| {
+                let trust = skill.trust.to_string();
+                (&skill.id, &trust, &skill.hash) == (&kept.skill, &kept.trust, &kept.hash)
+            };
+            let Some(skill) = spec.skills.find(&kept.skill).filter(is_same) else {
+                continue;
+            };
+            let one = one(skill);
+            match kept.is_confirmed {
+                true => remembered.confirmed.push(one),
+                false => {
+                    remembered.told.push(one);
+                    remembered.used.push(Used {
+                        skill: skill.clone(),
+                        readable: spec.readable_folder(skill),
+                    });
+                }
+            }
+        }
+        Self {
+            session: spec.session.clone(),
+            remembered: Mutex::new(remembered),
+            asking: tokio::sync::Mutex::default(),
+            models: ModelMemory::default(),
+        }
+    }
+
+    fn keep(&self, skill: &Skill, is_confirmed: bool) {
+        self.session.append_or_defer(Body::SkillRemembered {
+            skill: skill.id.clone(),
+            trust: skill.trust.to_string(),
+            hash: skill.hash.clone(),
+            is_confirmed,
+        });
+    }
+
+    /// Notes that the person is told of the side effects of a skill. Returns whether that is the first time.
+    pub(super) fn tell(&self, skill: &Skill) -> bool {
+        let one = one(skill);
+        let told = &mut lock(&self.remembered).told;
+        let is_new = !told.contains(&one);
+        if is_new {
+            told.push(one);
+        }
+        is_new
+    }
+
     pub(super) fn is_confirmed(&self, skill: &Skill) -> bool {
         let remembered = lock(&self.remembered);
         let mut confirmed = remembered.confirmed.iter();
@@ -46,9 +101,12 @@ impl SkillMemory {
             .any(|(id, trust, hash)| (id, *trust, hash) == (&skill.id, skill.trust, &skill.hash))
     }
 
-    pub(super) fn confirm(&self, skill: &Skill) {
-        let one = (skill.id.clone(), skill.trust, skill.hash.clone());
-        lock(&self.remembered).confirmed.push(one);
+    /// Notes that a skill may be used for the rest of this run; for the rest of the session when a person said so.
+    pub(super) fn confirm(&self, skill: &Skill, by_person: bool) {
+        lock(&self.remembered).confirmed.push(one(skill));
+        if by_person {
+            self.keep(skill, true);
+        }
     }
 
     /// Notes that the text of a skill is handed out.
@@ -90,6 +148,7 @@ impl SkillMemory {
                 readable: spec.readable_folder(skill),
             };
             lock(&self.remembered).used.push(used);
+            self.keep(skill, false);
         }
     }
 
@@ -111,6 +170,11 @@ impl SkillMemory {
         let used = remembered.used.iter();
         used.filter_map(|used| used.readable.clone()).collect()
     }
+}
+
+/// A skill as it is remembered.
+fn one(skill: &Skill) -> (String, Trust, String) {
+    (skill.id.clone(), skill.trust, skill.hash.clone())
 }
 
 impl AgentSpec {

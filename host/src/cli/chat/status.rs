@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::super::render::{DIM, PLUGIN, WARN, dollars, styled};
+use super::super::render::{DIM, PLUGIN, WARN, count, dollars, styled};
 use crate::agent::CompactConfig;
 use crate::event::{Event, Stamped};
 use crate::provider::{Provider, Selected};
@@ -43,6 +43,7 @@ pub(super) struct Status {
     /// Plugins that held the last answer back.
     holding: BTreeSet<String>,
     n_left_out: usize,
+    n_skills_left_out: usize,
     /// Lines of plugins of their own.
     lines: BTreeMap<String, String>,
     /// Active skills, oldest first.
@@ -72,6 +73,7 @@ impl Status {
                 self.asked.clone_from(model);
             }
             Event::PluginLeftOut { cause, .. } if cause != "switched-off" => self.n_left_out += 1,
+            Event::SkillLeftOut { .. } => self.n_skills_left_out += 1,
             Event::TurnStart { .. } if stamped.is_main() => self.holding.clear(),
             Event::Status { plugin, text } if text.is_empty() => {
                 self.lines.remove(plugin);
@@ -128,9 +130,14 @@ impl Status {
             let held = format!(" · held back by {}", names.join(", "));
             line.push_str(&styled(DIM, held));
         }
-        if self.n_left_out > 0 {
-            let words = format!(" · {} plugins left out", self.n_left_out);
-            line.push_str(&styled(WARN, words));
+        for (n, what) in [
+            (self.n_left_out, "plugin"),
+            (self.n_skills_left_out, "skill"),
+        ] {
+            if n > 0 {
+                let words = format!(" · {} left out", count(n as u64, what));
+                line.push_str(&styled(WARN, words));
+            }
         }
         for (plugin, text) in &self.lines {
             line.push_str(&styled(DIM, " · "));

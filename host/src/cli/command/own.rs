@@ -167,12 +167,8 @@ fn skills(commands: &Commands, active: &[String]) -> String {
         format!("{} ({}, for {who}){mark}: {text}", skill.id, skill.source)
     };
     let mut lines: Vec<String> = skills.iter().map(line).collect();
-    let (n_shadowed, n_unusable) = (skills.shadowed().len(), skills.unusable().len());
-    if n_shadowed + n_unusable > 0 {
-        lines.push(format!(
-            "{n_shadowed} shadowed, {n_unusable} that cannot be used: rind skill list"
-        ));
-    }
+    let left_out = skills.left_out();
+    lines.extend(left_out.iter().map(render::skills::left_out));
     match lines.is_empty() {
         true => "there are no skills".to_owned(),
         false => lines.join("\n"),

@@ -7,6 +7,7 @@ mod folders;
 mod model;
 mod plugins;
 mod scripts;
+mod skills;
 
 use serde::Serialize;
 
@@ -107,7 +108,13 @@ pub(super) async fn doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
     checks.extend(commands);
     checks.extend(plugins);
     if !checks.iter().any(|check| check.name == "settings") {
-        checks.push(plugins::loaded(&paths).await.named("plugins"));
+        match plugins::find(&paths).await {
+            Ok(found) => {
+                checks.push(plugins::loaded(&found).named("plugins"));
+                checks.extend(skills::check(&found).map(|check| check.named("skills")));
+            }
+            Err(check) => checks.push(check.named("plugins")),
+        }
     }
     checks.extend(scripts::check(&paths, &config).map(|check| check.named("scripts")));
     checks.extend(folders::checks(&paths));

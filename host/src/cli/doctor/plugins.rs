@@ -1,5 +1,6 @@
 //! Checks the requirements of plugins: the engine, its deadlines, the compiler, the cache, and for authors the target.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -9,6 +10,7 @@ use super::super::{render, setup};
 use super::Check;
 use crate::author::{TARGET, has_target};
 use crate::config::Config;
+use crate::grant::held::HeldFolder;
 use crate::paths::Paths;
 use crate::plugin::load::{LeftOut, LoadOptions, PluginSet, Why};
 use crate::plugin::trial;
@@ -78,16 +80,37 @@ async fn compiler(options: &LoadOptions) -> Check {
     }
 }
 
-/// Whether the plugins run that a session in this folder would have. Nobody is asked.
-pub(super) async fn loaded(paths: &Paths) -> Check {
-    let (options, _) = match super::super::plugin::options(&PluginArgs::default()).await {
-        Ok(options) => options,
-        Err(error) => return Check::required(format!("{error:#}")),
-    };
-    let plugins = match PluginSet::load(&options).await {
-        Ok(plugins) => plugins,
-        Err(error) => return Check::required(error.to_string()),
-    };
+/// Plugins that a session in this folder would have, and the settings that they were loaded with.
+pub(super) struct Found {
+    pub(super) paths: Paths,
+    pub(super) config: Config,
+    pub(super) plugins: PluginSet,
+    options: LoadOptions,
+}
+
+impl Found {
+    /// Returns the content of the project, if it is trusted.
+    pub(super) fn held(&self) -> Option<&Arc<HeldFolder>> {
+        self.options.held.as_ref()
+    }
+}
+
+/// Loads the plugins that a session in this folder would have. Nobody is asked.
+pub(super) async fn find(paths: &Paths) -> Result<Found, Check> {
+    let options = super::super::plugin::options(&PluginArgs::default()).await;
+    let (options, config) = options.map_err(|error| Check::required(format!("{error:#}")))?;
+    let plugins = PluginSet::load(&options).await;
+    Ok(Found {
+        paths: paths.clone(),
+        config,
+        plugins: plugins.map_err(|error| Check::required(error.to_string()))?,
+        options,
+    })
+}
+
+/// Whether the plugins run that a session in this folder would have.
+pub(super) fn loaded(found: &Found) -> Check {
+    let (paths, plugins) = (&found.paths, &found.plugins);
     let running = render::count(plugins.plugins.len() as u64, "plugin");
     let required = plugins.check_required();
     if let Err(error) = required.and_then(|()| plugins.check_relied()) {
@@ -106,13 +129,21 @@ pub(super) async fn loaded(paths: &Paths) -> Check {
             .collect()
     };
     let refused = plugins.refused.iter().map(|text| format!("; {text}"));
+    let idle = plugins.plugins.iter().filter(|plugin| !plugin.is_called());
+    let idle = idle.map(|plugin| {
+        let name = &plugin.manifest.name;
+        format!("; {name}: {}", render::plugins::NEVER_CALLED)
+    });
+    let collisions = plugins.tool_collisions().into_iter();
+    let collisions = collisions.map(|collision| format!("; {collision}"));
+    let refused = refused.chain(idle).chain(collisions);
     let refused = said(&missed) + &refused.collect::<String>();
     let found = format!("{running} would run here{refused}{}", said(&off));
     if refused.is_empty() {
         return Check::ok(found);
     }
     Check::weaker(found)
-        .means("what they guard is unguarded; no setting or grant relies on them")
+        .means("what they guard or offer is missing; no setting or grant relies on them")
         .todo("see `rind plugin list`")
 }
 

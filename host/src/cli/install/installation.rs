@@ -21,6 +21,7 @@ use crate::package::signature::{self, InstallConfig, Subject};
 use crate::package::source::{Fetched, Source, fetch};
 use crate::paths::Paths;
 use crate::plugin::discover::{self, discover};
+use crate::plugin::load::Loaded;
 use crate::plugin::manifest::Manifest;
 
 /// Returns the folder that plugins are installed into.
@@ -70,6 +71,8 @@ pub(in super::super) struct Outcome {
     pub(in super::super) key: Option<String>,
     /// Capabilities that the operator will be asked about.
     pub(in super::super) waiting: Vec<crate::grant::Capability>,
+    /// Whether anything of its component is ever called.
+    pub(in super::super) is_called: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -183,7 +186,9 @@ impl Installation {
             Some(_) => Trust::Package,
             None => Trust::User,
         };
-        let waiting = self.check_loads(&staged, &name, trust).await?;
+        let shown = fetched.source.to_string();
+        let loads = self.check_loads(&staged, &name, trust, Path::new(&shown));
+        let (waiting, is_called) = loads.await?;
         if let Change::Updated(_) = change {
             let earlier = earlier_manifest(&place, locked.as_ref());
             wider::accept(
@@ -209,6 +214,7 @@ impl Installation {
             folder: place,
             key,
             waiting,
+            is_called,
         })
     }
 
@@ -231,20 +237,24 @@ impl Installation {
         Ok(())
     }
 
-    /// Loads the plugin as a session would. Returns the capabilities that the operator will be asked about.
+    /// Loads the plugin as a session would. Returns the capabilities that the operator will be asked about, and whether anything of
+    /// the component is ever called.
     async fn check_loads(
         &self,
         staged: &Staged,
         name: &str,
         trust: Trust,
-    ) -> anyhow::Result<Vec<crate::grant::Capability>> {
+        source: &Path,
+    ) -> anyhow::Result<(Vec<crate::grant::Capability>, bool)> {
         let grants = grants::options(&self.paths, &PluginArgs::default(), None, false)?;
         let set = alone::load_as(&staged.folder, trust, grants).await?;
         if let Some(why) = alone::refusal(&set, name) {
+            let why = staged.in_words_of(&why, source);
             bail!("{name} is not installed, because it cannot be loaded: {why}");
         }
         let waiting = alone::decision(&set).map(|decision| decision.of(Standing::Waiting));
-        Ok(waiting.into_iter().flatten().cloned().collect())
+        let waiting = waiting.into_iter().flatten().cloned().collect();
+        Ok((waiting, alone::loaded(&set).is_none_or(Loaded::is_called)))
     }
 
     fn put(

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
+use super::args::PluginArgs;
 use super::exit_code::{ExitStatus, Usage};
 use super::terminal::can_ask;
 use super::{alone, carried, project, render, setup};
@@ -34,7 +35,12 @@ pub(super) async fn pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     let staged = place::stage(contents.files(), name, checked.path())?;
     let set = alone::load(&staged.folder).await?;
     if let Some(why) = alone::refusal(&set, name) {
+        let why = staged.in_words_of(&why, &args.folder);
         bail!("{name} is not packed, because it cannot be loaded: {why}");
+    }
+    for plugin in set.plugins.iter().filter(|plugin| !plugin.is_called()) {
+        let name = &plugin.manifest.name;
+        render::warn(&format!("{name}: {}", render::plugins::NEVER_CALLED));
     }
     let bytes = packing::pack(contents)?;
     let version = &contents.manifest.version;
@@ -104,7 +110,19 @@ pub(super) async fn install(args: InstallArgs) -> anyhow::Result<ExitStatus> {
     };
     let outcome = installation.install(&wanted).await?;
     render::install::installed(&outcome);
+    warn_of_collisions(&outcome.name).await;
     Ok(ExitStatus::Done)
+}
+
+/// Warns of tools of a plugin whose names others have: a session offers one of the two. What keeps the plugins from being loaded is
+/// for the commands that need them.
+async fn warn_of_collisions(name: &str) {
+    let Ok(plugins) = super::plugin::load(&PluginArgs::default()).await else {
+        return;
+    };
+    let collisions = plugins.tool_collisions();
+    let own = collisions.iter().filter(|one| one.is_about(name));
+    own.for_each(|collision| render::warn(&collision.to_string()));
 }
 
 pub(super) async fn update(args: UpdateArgs) -> anyhow::Result<ExitStatus> {

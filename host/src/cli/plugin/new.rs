@@ -57,7 +57,7 @@ pub(in super::super) fn new(args: &NewArgs) -> anyhow::Result<ExitStatus> {
         Kind::Command => NewKind::Command,
         Kind::Loop => NewKind::Loop,
     };
-    let folder =
+    let created =
         create(Path::new(""), &args.name, language, kind).map_err(|error| match error {
             NewError::Name { .. } | NewError::Exists(_) => Usage(error.to_string()).into(),
             error => anyhow::Error::new(error),
@@ -69,7 +69,14 @@ pub(in super::super) fn new(args: &NewArgs) -> anyhow::Result<ExitStatus> {
             "python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1 && "
         }
     };
-    let name = folder.display();
+    if let Some(workspace) = &created.workspace {
+        render::note(&format!(
+            "{} takes it in by its `members`, so it is built with that workspace's settings and lock file; list it under `exclude` there, \
+             and add `[workspace]` to its Cargo.toml, to keep it apart",
+            workspace.display()
+        ));
+    }
+    let name = created.folder.display();
     render::say(format!(
         "made {name}: start with {name}/README.md\nnext: cd {name} && {setup}rind plugin build ."
     ));

@@ -56,6 +56,9 @@ pub(in super::super) fn installed(outcome: &Outcome) {
         styled(BOLD, format_args!("{} {}", outcome.name, outcome.version)),
         printable(&format!("{what}{}", signed.collect::<String>())),
     ));
+    if !outcome.is_called {
+        super::warn(super::plugins::NEVER_CALLED);
+    }
     if outcome.waiting.is_empty() {
         return;
     }

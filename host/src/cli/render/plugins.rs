@@ -37,6 +37,9 @@ pub(in super::super) fn on_compile() -> OnCompile {
     }))
 }
 
+/// Said of a component that exports nothing which this host calls.
+pub(in super::super) const NEVER_CALLED: &str = "nothing calls it: it exports no hook, tool, command or loop of the contract `rind:plugin`, so it may be for another host";
+
 /// One line for a plugin that runs.
 pub(in super::super) fn row(report: &Report) {
     let mut parts: Vec<String> = report.hooks.iter().map(hook).collect();
@@ -49,10 +52,16 @@ pub(in super::super) fn row(report: &Report) {
     );
     parts.extend(report.loop_deadline_ms.map(|_| "loop".to_owned()));
     let name = styled(BOLD, format_args!("{:<NAME_COLUMN$}", report.name));
+    let mark = match report.is_called {
+        true => styled(GOOD, "✓"),
+        false => {
+            parts.push(NEVER_CALLED.to_owned());
+            styled(WARN, "▲")
+        }
+    };
     let mut lines = wrapped(&parts).into_iter();
     answer_line(format_args!(
-        "{} {name} {:<8} {:<8} {}",
-        styled(GOOD, "✓"),
+        "{mark} {name} {:<8} {:<8} {}",
         report.trust.to_string(),
         report.version,
         styled(DIM, lines.next().unwrap_or_default())
@@ -300,6 +309,9 @@ pub(in super::super) fn report(report: &Report) {
         let deadline = millis(deadline_ms);
         line("loop", format!("at most {deadline} a run ({what})"));
     }
+    if !report.is_called {
+        line("exports", styled(WARN, NEVER_CALLED));
+    }
     for name in &report.prompts {
         line("template", one_line(name, NAME));
     }
@@ -375,8 +387,8 @@ pub(in super::super) fn list_json(
     }))
 }
 
-/// Prints the results of a build. `is_told` says that cargo's own messages were printed already.
-pub(in super::super) fn built(report: &BuildReport, is_told: bool) {
+/// Prints the results of a build. `are_lines_shown` says that every line of progress was printed.
+pub(in super::super) fn built(report: &BuildReport, are_lines_shown: bool) {
     for plugin in &report.built {
         answer_line(format_args!(
             "{} {} {} {}",
@@ -391,7 +403,11 @@ pub(in super::super) fn built(report: &BuildReport, is_told: bool) {
     }
     for error in &report.failed {
         match error {
-            BuildError::Compile { plugins, .. } if is_told => {
+            BuildError::Compile {
+                plugins,
+                was_streamed: true,
+                ..
+            } if are_lines_shown => {
                 let names: Vec<String> = plugins.iter().map(|name| format!("`{name}`")).collect();
                 let names = names.join(", ");
                 not_built(&format!("plugin {names}: the build failed; see above"));
@@ -425,7 +441,7 @@ impl BuildProgress {
     }
 
     /// Whether every line was shown, and not only the last one.
-    pub(in super::super) fn is_told(&self) -> bool {
+    pub(in super::super) fn are_lines_shown(&self) -> bool {
         self.0.is_hidden()
     }
 

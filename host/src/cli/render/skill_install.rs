@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{BOLD, DIM, GOOD, answer_line, note, printable, styled};
+use super::{BAD, BOLD, DIM, GOOD, answer_line, indented, note, printable, say, styled};
 use crate::package::skill::{Change, LockedSkill};
 
 pub(in super::super) fn installed(
@@ -31,6 +31,11 @@ pub(in super::super) fn installed(
         styled(DIM, printable(&format!("from {}", locked.origin()))),
     ));
     tell_kept(kept);
+}
+
+/// One line for a skill of a collection that is left out, with the reason.
+pub(in super::super) fn left_out(why: &str) {
+    say(format_args!("{} {}", styled(BAD, "✗"), indented(why)));
 }
 
 pub(in super::super) fn removed(name: &str, kept: Option<&Path>) {

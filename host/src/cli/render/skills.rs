@@ -3,10 +3,13 @@
 use std::path::Path;
 
 use super::{
-    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer, answer_line, flat, note, one_line, prose, styled,
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer, answer_line, flat, note, one_line, prose, say,
+    styled,
 };
 use crate::cli::skill::Checked;
-use crate::skill::{Catalogue, Diagnostic, Invocation, Origin, Severity, Skill, Skills};
+use crate::skill::{
+    Catalogue, Diagnostic, Invocation, LeftOutCause, LeftOutSkill, Origin, Severity, Skill, Skills,
+};
 
 /// Longest description in a list, in characters.
 const WIDTH: usize = 100;
@@ -77,6 +80,65 @@ pub(in super::super) fn list(skills: &Skills, catalogue: &Catalogue, context_tok
         },
         crate::skill::budget_chars(context_tokens)
     ));
+}
+
+/// Most skills that are told of one by one where a session starts.
+const MAX_TOLD: usize = 5;
+
+/// One line on a skill that is not used as its author meant it: mark, name, source, place of the fault, reason.
+pub(in super::super) fn left_out(left: &LeftOutSkill) -> String {
+    let (mark, what) = match left.cause {
+        LeftOutCause::Unusable => ('✗', "not used"),
+        LeftOutCause::UserOnly => ('▲', "held back from the model"),
+        LeftOutCause::Shadowed => ('○', "not used"),
+    };
+    format!(
+        "{mark} {} ({}): {what}: {}",
+        named(left),
+        left.source,
+        why(left)
+    )
+}
+
+fn named(left: &LeftOutSkill) -> String {
+    match left.id.is_empty() {
+        true => "skills".to_owned(),
+        false => one_line(&left.id, WIDTH),
+    }
+}
+
+/// File and reason, with line and column of a fault behind the path.
+pub(in super::super) fn why(left: &LeftOutSkill) -> String {
+    let file = one_line(&left.file.display().to_string(), 300);
+    let between = match left.cause {
+        LeftOutCause::Shadowed => ": ",
+        LeftOutCause::Unusable | LeftOutCause::UserOnly => ":",
+    };
+    format!("{file}{between}{}", one_line(&left.reason, 400))
+}
+
+/// Warns of skills that are not used as their authors meant them, on standard error: the session starts without them.
+pub(in super::super) fn warn_left_out(skills: &Skills) {
+    let left_out = skills.left_out();
+    for left in left_out.iter().take(MAX_TOLD) {
+        let what = match left.cause {
+            LeftOutCause::UserOnly => "is held back from the model",
+            LeftOutCause::Unusable | LeftOutCause::Shadowed => "is not used",
+        };
+        say(format_args!(
+            "{} skill {} {what}: {}",
+            styled(WARN, "▲"),
+            styled(BOLD, named(left)),
+            why(left)
+        ));
+    }
+    if let Some(n_more @ 1..) = left_out.len().checked_sub(MAX_TOLD) {
+        let more = super::count(n_more as u64, "more skill");
+        say(format_args!(
+            "{} {more} left out; `rind skill list` shows all",
+            styled(WARN, "▲")
+        ));
+    }
 }
 
 /// The source of a skill that was installed, and whether it was changed since.

@@ -1,5 +1,6 @@
 //! `rind skill install`: shows what a source would bring, and puts it into the user's folder of skills when somebody says yes.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -69,13 +70,30 @@ pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus
     let config = setup::config(&paths, &ModelArgs::default(), None)?;
     let keys: InstallConfig = config.section()?;
     let fetched = fetch(&args.source, args.rev.as_deref()).await?;
-    let chosen = choose(candidates(&fetched.tree).await?, &fetched, &args)?;
+    let found = candidates(&fetched.tree).await?;
+    for index in &found.indexes {
+        render::note(&format!(
+            "{index} is taken for a table of contents of the skills below it, and not for a skill"
+        ));
+    }
+    let (chosen, mut left_out) = choose(found.all, &fetched, &args)?;
     let mut store = SkillStore::open(&paths.config, preview::tell_waiting)?;
     let around = Around::new().await;
     let mut all = Vec::new();
     for candidate in &chosen {
         let ready = prepare(candidate, &fetched, &args, &store, &keys, &around).await;
-        all.push(ready.with_context(|| format!("{} is not installed", candidate.name))?);
+        match ready.with_context(|| format!("{} is not installed", candidate.name)) {
+            Ok(ready) => all.push(ready),
+            // Of a whole collection the others do not wait for one that somebody has to correct.
+            Err(error) if args.all => left_out.push(format!("{error:#}")),
+            Err(error) => return Err(error),
+        }
+    }
+    for why in &left_out {
+        render::skill_install::left_out(why);
+    }
+    if all.is_empty() {
+        bail!("nothing is installed: none of the skills can be");
     }
     let is_committed = fetched.commit.is_some();
     // Whoever interrupts the question leaves no temporary files behind.
@@ -110,15 +128,16 @@ pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus
     if is_committed {
         render::note("what is committed was taken, not the files in the working tree");
     }
-    Ok(ExitStatus::Done)
+    Ok(ExitStatus::of(left_out.is_empty()))
 }
 
-/// Chooses skills of the source; without a choice there must be one.
+/// Chooses skills of the source; without a choice there must be one. Also returns which ones of a whole collection are not taken
+/// because they have one name, each with what to do.
 fn choose(
     all: Vec<Candidate>,
     fetched: &Fetched,
     args: &SkillInstallArgs,
-) -> anyhow::Result<Vec<Candidate>> {
+) -> anyhow::Result<(Vec<Candidate>, Vec<String>)> {
     let shown = args.source.display();
     // What is not committed is there for everybody to see, and not for this.
     let among = fetched.commit.iter().map(|commit| {
@@ -138,7 +157,7 @@ fn choose(
     };
     if all.is_empty() {
         bail_usage!(
-            "{shown} has no skill{among}: there is no SKILL.md at its top, nor in a folder of it"
+            "{shown} has no skill{among}: there is no SKILL.md at its top, nor in a folder of it that is not hidden"
         );
     }
     if args.skills.is_empty() && !args.all && all.len() > 1 {
@@ -175,17 +194,25 @@ fn choose(
         };
         one.name.clone_from(name);
     }
-    for (at, one) in chosen.iter().enumerate() {
-        let mut later = chosen.iter().skip(at + 1);
-        if let Some(other) = later.find(|other| key(&other.name) == key(&one.name)) {
-            bail_usage!(
-                "{} and {} have one name; choose one with --skill",
-                one.place(),
-                other.place()
-            );
-        }
+    let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for one in &chosen {
+        by_name.entry(key(&one.name)).or_default().push(one.place());
     }
-    Ok(chosen)
+    by_name.retain(|_, places| places.len() > 1);
+    let told: Vec<String> = by_name
+        .values()
+        .map(|places| {
+            format!(
+                "{} have one name; choose one with --skill",
+                places.join(" and ")
+            )
+        })
+        .collect();
+    if let Some(first) = told.first().filter(|_| !args.all) {
+        bail_usage!("{first}");
+    }
+    chosen.retain(|one| !by_name.contains_key(&key(&one.name)));
+    Ok((chosen, told))
 }
 
 /// Skills, tools and plugins of a session here, for what a check says of a skill.

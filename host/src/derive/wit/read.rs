@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use wasmparser::{ComponentExternalKind, ComponentTypeRef, Parser, Payload};
 use wit_parser::decoding::{DecodedWasm, decode};
 use wit_parser::{
     Docs, Function, FunctionKind, Handle, InterfaceId, PackageId, Resolve, SourceMap, Type,
@@ -59,6 +60,7 @@ pub(crate) fn package(files: &WitFiles) -> Result<WitOutline, String> {
 /// # Errors
 /// The bytes are no component.
 pub(crate) fn component(name: &str, bytes: &[u8]) -> Result<WitOutline, String> {
+    check_names(bytes)?;
     let (resolve, id) = match decode(bytes).map_err(|error| format!("{error:#}"))? {
         DecodedWasm::Component(resolve, id) => (resolve, id),
         DecodedWasm::WitPackage(..) => {
@@ -84,6 +86,55 @@ pub(crate) fn component(name: &str, bytes: &[u8]) -> Result<WitOutline, String> 
         worlds: vec![reader.world(id)],
         interfaces,
     })
+}
+
+/// Checks that the outermost imports and exports of a component can stand in a world of WIT. The parser takes that for granted of what
+/// is valid, and panics where the name of an interface is that of a function, or a name is a URL, a digest or a dependency.
+fn check_names(bytes: &[u8]) -> Result<(), String> {
+    let refuse = |side: &str, name: &str| {
+        let name = crate::text::clean(name, 100);
+        Err(format!(
+            "it {side} `{name}` in a way that WIT cannot describe: a world has interfaces by the name of their package, and functions and \
+             types by a plain name"
+        ))
+    };
+    let mut depth = 0_usize;
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload.map_err(|error| error.to_string())? {
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::ComponentImportSection(section) if depth == 1 => {
+                for import in section {
+                    let import = import.map_err(|error| error.to_string())?;
+                    let is_instance = matches!(import.ty, ComponentTypeRef::Instance(_));
+                    if !is_describable(import.name.name, is_instance) {
+                        return refuse("imports", import.name.name);
+                    }
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 1 => {
+                for export in section {
+                    let export = export.map_err(|error| error.to_string())?;
+                    let is_instance = export.kind == ComponentExternalKind::Instance;
+                    if !is_describable(export.name.name, is_instance) {
+                        return refuse("exports", export.name.name);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is that of an interface and stands for one, or a plain one.
+fn is_describable(name: &str, is_instance: bool) -> bool {
+    match name {
+        // `url=<…>`, `locked-dep=<…>`, `integrity=<…>`; `[…]` begins names of functions of resources.
+        name if name.contains(['=', '<']) => false,
+        name if name.contains([':', '/']) => is_instance,
+        _ => true,
+    }
 }
 
 fn group(files: &[(String, String)]) -> Result<UnresolvedPackageGroup, String> {

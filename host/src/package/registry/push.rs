@@ -1,6 +1,7 @@
 //! Publishes a packed plugin. The same bytes make the same manifest.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
@@ -138,7 +139,7 @@ impl Registry {
 
 /// Configuration of a component, which other tools search.
 fn config(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let surface = Surface::read(bytes).context("read the component")?;
+    let surface = Surface::read(Path::new("the component"), bytes)?;
     let config = json!({
         "created": CREATED,
         "architecture": "wasm",

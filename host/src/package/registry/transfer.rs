@@ -23,6 +23,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time for one request. 256 MiB in it are 450 KB a second.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
+/// Most headers of an answer: content delivery networks add more than the 100 that the library takes by itself.
+const MAX_ANSWER_HEADERS: usize = 2_000;
+
 /// Most redirects to where a layer is stored. Registries make one.
 const MAX_REDIRECTS: usize = 3;
 
@@ -75,6 +78,7 @@ impl Transfer {
             // A redirect could carry credentials away, and lead to anywhere.
             .redirect(Policy::none())
             .referer(false)
+            .http1_max_headers(MAX_ANSWER_HEADERS)
             // What has a digest is compared with it as it came.
             .no_gzip();
         if is_local {

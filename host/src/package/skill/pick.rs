@@ -9,7 +9,7 @@ use anyhow::{bail, ensure};
 
 use super::super::contents::Files;
 use super::tree::{Listed, Tree, hides};
-use crate::skill::{FILE, MAX_FILE_BYTES, SIDE_FILE, is_skipped, label};
+use crate::skill::{self, FILE, MAX_FILE_BYTES, SIDE_FILE, is_skipped, label};
 
 /// Most bytes of a skill. The largest seen has fonts of 6 MB.
 const MAX_BYTES: u64 = 32 << 20;
@@ -80,8 +80,17 @@ impl Candidate {
     }
 }
 
-/// Finds the skills of a source, by name.
-pub(crate) async fn candidates(tree: &Tree) -> anyhow::Result<Vec<Candidate>> {
+/// Skills of a source, and what stands in the place of one.
+#[derive(Debug)]
+pub(crate) struct Candidates {
+    /// Skills by name.
+    pub(crate) all: Vec<Candidate>,
+    /// Files `SKILL.md` of folders `skills` that hold skills: tables of contents, which are no skills themselves.
+    pub(crate) indexes: Vec<String>,
+}
+
+/// Finds the skills of a source.
+pub(crate) async fn candidates(tree: &Tree) -> anyhow::Result<Candidates> {
     let mut found: BTreeMap<Vec<String>, String> = BTreeMap::new();
     for (names, kind) in &tree.listed {
         let Some((file, folder)) = names.split_last() else {
@@ -99,6 +108,17 @@ pub(crate) async fn candidates(tree: &Tree) -> anyhow::Result<Vec<Candidate>> {
             known.clone_from(file);
         }
     }
+    let is_index = |folder: &Vec<String>| {
+        let is_around =
+            |other: &Vec<String>| other.len() > folder.len() && other.starts_with(folder);
+        folder.last().is_some_and(|name| name == skill::FOLDER) && found.keys().any(is_around)
+    };
+    let indexes: Vec<Vec<String>> = found
+        .keys()
+        .filter(|folder| is_index(folder))
+        .cloned()
+        .collect();
+    found.retain(|folder, _| !indexes.contains(folder));
     // A `SKILL.md` within a skill is a template or an example.
     let folders: BTreeSet<Vec<String>> = found.keys().cloned().collect();
     found.retain(|folder, _| {
@@ -135,7 +155,13 @@ pub(crate) async fn candidates(tree: &Tree) -> anyhow::Result<Vec<Candidate>> {
         candidates.push(Candidate { name, at, file });
     }
     candidates.sort_by(|a, b| (&a.name, &a.at).cmp(&(&b.name, &b.at)));
-    Ok(candidates)
+    let indexes = indexes
+        .iter()
+        .map(|folder| format!("{}/{FILE}", folder.join("/")));
+    Ok(Candidates {
+        all: candidates,
+        indexes: indexes.collect(),
+    })
 }
 
 /// Reads a skill, and all of its folder where that is wanted. What does not belong to it is left out; a link in it, or anything
@@ -277,7 +303,7 @@ mod tests {
     }
 
     async fn found(paths: &[&str], root: &str) -> Vec<String> {
-        let found = candidates(&tree(paths, root)).await.unwrap();
+        let found = candidates(&tree(paths, root)).await.unwrap().all;
         found
             .iter()
             .map(|one| format!("{} {}", one.name, one.place()))
@@ -335,7 +361,7 @@ mod tests {
             ".env",
         ];
         let tree = tree(&paths, text);
-        let candidate = candidates(&tree).await.unwrap().remove(0);
+        let candidate = candidates(&tree).await.unwrap().all.remove(0);
         let bundle = bundle(&tree, &candidate, false).await.unwrap();
         let taken: Vec<String> = bundle.files.keys().map(|names| names.join("/")).collect();
         assert_eq!(

@@ -35,16 +35,25 @@ pub(super) enum Listed {
 }
 
 /// Returns the number of names that lead to a folder of which nothing is ever part of a skill, of the folders that lead to an
-/// entry: one that no session looks into. `.claude/skills` and the like hold skills of their own.
+/// entry: one that no session looks into. `.claude/skills` and the like hold skills of their own, and so do `skills/.curated` and
+/// the like, in which collections are kept apart.
 pub(super) fn hides(folders: &[String]) -> Option<usize> {
+    let mut above = "";
     let mut folders = folders.iter().zip(1..).peekable();
     while let Some((name, n_names)) = folders.next() {
-        let holds_skills = folders.peek().is_some_and(|(next, _)| *next == SKILLS);
-        if is_skipped(name) && !(name.starts_with('.') && holds_skills) {
+        let is_above_skills = folders.peek().is_some_and(|(next, _)| *next == SKILLS);
+        let holds_skills = name.starts_with('.') && is_above_skills || is_collection(above, name);
+        if is_skipped(name) && !holds_skills {
             return Some(n_names);
         }
+        above = name;
     }
     None
+}
+
+/// Whether a hidden folder in `above` is a collection of skills, such as `skills/.curated`.
+fn is_collection(above: &str, name: &str) -> bool {
+    above == SKILLS && name.starts_with('.') && name != ".git"
 }
 
 #[derive(Debug)]
@@ -176,6 +185,14 @@ fn read_plain(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result<Vec<
     bytes.with_context(|| format!("`{shown}` changed while it was read"))
 }
 
+/// The name of the folder around the last of these.
+fn parent(names: &[String]) -> &str {
+    match names {
+        [.., parent, _] => parent,
+        _ => "",
+    }
+}
+
 fn list(
     entries: fs::ReadDir,
     above: &mut Vec<String>,
@@ -194,15 +211,21 @@ fn list(
         // Of the entry itself: nothing is opened, and no link is followed.
         let found = entry.metadata();
         let found = found.with_context(|| format!("cannot read {}", path.display()))?;
-        if above.last().is_some_and(|above| is_skipped(above)) && name != SKILLS {
+        // Of a hidden folder only the skills that it holds are of interest.
+        if let [.., last] = above.as_slice()
+            && is_skipped(last)
+            && name != SKILLS
+            && !is_collection(parent(above), last)
+        {
             continue;
         }
         let is_text = entry.file_name().to_str().is_some();
         above.push(name);
         let holds_skills = || {
             let inner = path.join(SKILLS).symlink_metadata();
-            above.last().is_some_and(|name| name.starts_with('.'))
-                && inner.is_ok_and(|found| found.is_dir())
+            let name = above.last().map_or("", String::as_str);
+            is_collection(parent(above), name)
+                || name.starts_with('.') && inner.is_ok_and(|found| found.is_dir())
         };
         let kind = match found.is_dir() {
             true if above.last().is_some_and(|name| is_skipped(name)) && !holds_skills() => {

@@ -7,8 +7,11 @@
 #[cfg(feature = "evolution")]
 #[path = "../../../../tests/evolution/next.rs"]
 mod next;
+#[cfg(feature = "cli")]
+pub mod skew;
 pub mod stamp;
 
+use include_dir::{Dir, include_dir};
 use semver::Version;
 use wasmtime::component::{Linker, LinkerInstance};
 
@@ -22,6 +25,9 @@ const PACKAGE: &str = "rind:plugin/";
 
 /// The version of `wit/`.
 pub const CURRENT: &str = version_of(include_str!("../../../../wit/world.wit"));
+
+/// The files of the contract; released versions are in folders below it.
+pub(crate) static WIT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
 
 /// Adds the functions of one interface to its instance in a linker.
 pub(super) type Link = fn(&mut LinkerInstance<'_, HostState>) -> wasmtime::Result<()>;
@@ -120,6 +126,13 @@ pub(super) fn split(interface: &str) -> Option<(&str, &str)> {
 /// number, after that those of one major number.
 fn is_same_line(a: &Version, b: &Version) -> bool {
     a.major == b.major && (a.major > 0 || a.minor == b.minor)
+}
+
+/// Whether components of this version pass for those of the contract here by their names.
+#[cfg(feature = "cli")]
+fn is_line_of_current(version: &str) -> bool {
+    let (version, current) = (Version::parse(version), Version::parse(CURRENT));
+    version.is_ok_and(|version| current.is_ok_and(|current| is_same_line(&version, &current)))
 }
 
 /// Checks that a version is supported. `what` has it, and begins the error: "it imports `rind:plugin/log@0.9.0`".

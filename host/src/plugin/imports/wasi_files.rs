@@ -13,6 +13,7 @@ use super::super::host::HostState;
 use super::wasi_place::{Failure, Fd, Need, named, named_two, on};
 use super::wasi_streams::growth;
 use crate::folder::FolderError;
+use crate::point::trace::AccessOutcome;
 
 impl types::Host for HostState {
     fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<ErrorCode> {
@@ -185,6 +186,10 @@ impl HostDescriptor for HostState {
     }
 
     async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
+        match self.make_granted(&fd, &path).await {
+            Ok(false) => {}
+            made => return self.told(named("create-folder", &path, fd.rep()), made.map(drop)),
+        }
         let result = at!(self, fd, path, false, Need::Add, |place, folder, name| {
             self.filesystem().create_directory_at(folder, name).await?
         });
@@ -306,7 +311,21 @@ impl HostDirectoryEntryStream for HostState {
         &mut self,
         stream: Resource<types::DirectoryEntryStream>,
     ) -> FsResult<Option<types::DirectoryEntry>> {
-        self.filesystem().read_directory_entry(stream).await
+        let rep = stream.rep();
+        loop {
+            let stream = Resource::new_borrow(rep);
+            let read = self.filesystem().read_directory_entry(stream).await;
+            let is_unreadable =
+                |error: &FsError| error.downcast_ref() == Some(&ErrorCode::IllegalByteSequence);
+            match read {
+                // A standard library ends its listing at the first error, and would hide the entries behind this one.
+                Err(error) if is_unreadable(&error) => {
+                    let why = "an entry whose name is not UTF-8 was left out of a listing";
+                    self.access_log().files("list", AccessOutcome::Failed, why);
+                }
+                read => return read,
+            }
+        }
     }
 
     fn drop(&mut self, stream: Resource<types::DirectoryEntryStream>) -> wasmtime::Result<()> {

@@ -229,6 +229,18 @@ impl HostState {
         .await
     }
 
+    /// Makes a granted folder that is not there, when a path leads to it itself. Returns whether it was made.
+    pub(super) async fn make_granted(&mut self, fd: &Fd, path: &str) -> Result<bool, Failure> {
+        let base = self.handles.known.get(&fd.rep());
+        let base = base.and_then(|handle| handle.base.clone());
+        let is_itself = path.split('/').all(|name| matches!(name, "" | "."));
+        let Some(base) = base.filter(|_| is_itself) else {
+            return Ok(false);
+        };
+        let folders = self.backing.folders.clone();
+        Ok(blocking(move || folders.make(&base)).await?)
+    }
+
     /// A handle on the folder that a place is in, for one operation of wasmtime's on the one name there.
     pub(super) fn lend(&mut self, place: &ResolvedPath) -> FsResult<Fd> {
         let file = place.folder().try_clone()?.into_std_file();

@@ -63,5 +63,5 @@ fn every_type_that_is_written_is_known() {
     });
     let value = serde_json::to_value(&cut).unwrap();
     assert!(KNOWN.contains(&value["type"].as_str().unwrap()));
-    assert_eq!(KNOWN.len(), 29);
+    assert_eq!(KNOWN.len(), 30);
 }

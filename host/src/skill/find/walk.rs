@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::model::{Source, Unusable};
-use super::{FILE, Found, Root};
+use super::{FILE, FOLDER, Found, Root};
 use crate::grant::held::HeldFolder;
 use crate::paths::{file_name, file_stem};
 
@@ -119,7 +119,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                 continue;
             };
             let name = entry.file_name().to_string_lossy().into_owned();
-            if is_skipped(&name) {
+            if is_skipped(&name) && !self.is_collection(path, &name) {
                 continue;
             }
             let is_link = kind.is_symlink();
@@ -162,8 +162,18 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
+    /// Whether a hidden folder of a source that somebody named is a collection of skills, such as `skills/.curated`. In the folders
+    /// of sessions hidden ones hold what is on its way, and what was moved out of it.
+    fn is_collection(&self, path: &Path, name: &str) -> bool {
+        let is_named = matches!(self.root.source, Source::Local);
+        is_named && file_name(path) == FOLDER && name.starts_with('.') && name != ".git"
+    }
+
     /// Takes a folder as a bundle, if it is one.
     fn bundle(&mut self, name: &str, dir: &Path, real: &Path) -> bool {
+        if name == FOLDER && holds_bundles(dir) {
+            return false;
+        }
         let mut file = dir.join(FILE);
         let mut meta = fs::symlink_metadata(&file);
         if meta.is_err() {
@@ -234,7 +244,10 @@ impl<'a, 'b> Walk<'a, 'b> {
             if self.is_too_many() {
                 return;
             }
-            let names = held.file_names_in(&dir);
+            let is_bundle = |dir: &PathBuf| held.file(&dir.join(FILE)).is_some();
+            let is_index = name == FOLDER && held.folders_in(&dir).iter().any(is_bundle);
+            let mut names = held.file_names_in(&dir);
+            names.retain(|_| !is_index);
             let exact = names.iter().find(|name| *name == FILE);
             match exact.or_else(|| names.iter().find(|name| name.eq_ignore_ascii_case(FILE))) {
                 Some(file) => {
@@ -254,6 +267,13 @@ impl<'a, 'b> Walk<'a, 'b> {
             }
         }
     }
+}
+
+/// Whether a folder holds folders of skills: then a `SKILL.md` of its own is a table of contents.
+fn holds_bundles(dir: &Path) -> bool {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut folders = entries.map(|entry| entry.path());
+    folders.any(|folder| folder.join(FILE).is_file())
 }
 
 /// Whether folders of this name are not looked into.

@@ -132,9 +132,9 @@ const MALFORMED: &[(&str, &str)] = &[
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ndisable-model-invocation: [true]\n---\nDo it.\n", "!4:27: `disable-model-invocation` is neither true nor false"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\nuser-invocable: nope\n---\nDo it.\n", "!4:17: `user-invocable` is neither true nor false"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\nuser-invocable: {}\n---\nDo it.\n", "!4:17: `user-invocable` is neither true nor false"),
-    ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: [read_file]\n---\nDo it.\n", "!4:8: `tools` is no mapping with `allow` and `deny`"),
-    ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: read_file, search\n---\nDo it.\n", "!4:8: `tools` is no mapping with `allow` and `deny`"),
-    ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools:\n---\nDo it.\n", "!4:6: `tools` is no mapping with `allow` and `deny`"),
+    ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: [[read_file]]\n---\nDo it.\n", "!4:8: `tools` is neither a text nor a list of texts"),
+    ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: read_file, Read(\n---\nDo it.\n", "!4:8: `tools`: `Read(` has unbalanced parentheses"),
+    ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools:\n---\nDo it.\n", "!4:6: `tools` is neither a list of tools nor a mapping with `allow` and `deny`"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: {}\n---\nDo it.\n", "!4:8: `tools` is empty"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: {allow: }\n---\nDo it.\n", "!4:14: `tools.allow` has no value"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: {alow: [read_file]}\n---\nDo it.\n", "!4:9: `tools` has the unknown key `alow`"),
@@ -461,4 +461,27 @@ fn crlf_a_byte_order_mark_and_fences_in_the_body_change_nothing() {
         ("d", "A\r\n---\r\nB\r\n")
     );
     assert!(skill.diagnostics.is_empty(), "{:?}", skill.diagnostics);
+}
+
+#[test]
+fn a_list_of_tools_is_read_as_the_tools_that_may_be_called() {
+    for (list, allowed) in [
+        (
+            "Read, Glob, Grep",
+            &["read_file", "list_files", "search"][..],
+        ),
+        ("[Read, Grep]", &["read_file", "search"]),
+        ("Read Grep", &["read_file", "search"]),
+        ("read_file, notes:find", &["read_file", "notes:find"]),
+        // What does not exist here cannot be called, and less than was meant is not the whole tool.
+        ("Read, WebFetch", &["read_file"]),
+        ("Read, Bash(git log *)", &["read_file"]),
+        ("WebFetch", &[]),
+    ] {
+        let skill = skill(&format!("description: Does it.\ntools: {list}"), "Do it.\n");
+        assert!(!skill.is_restricted, "{list}: {:?}", skill.diagnostics);
+        let names = skill.tools.allow.unwrap();
+        let names: Vec<&str> = names.iter().map(ToolPattern::text).collect();
+        assert_eq!(names, allowed, "{list}");
+    }
 }

@@ -48,11 +48,21 @@ pub(in crate::skill) fn claude_names(name: &str) -> impl Iterator<Item = &'stati
     named.map(|(claude, _)| *claude)
 }
 
-/// Reads `tools: {allow: …, deny: …}`.
+/// Reads `tools: {allow: …, deny: …}`, or the list of the tools that may be called, as agents of Claude Code have it.
 pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
     const SHAPE: &str = "write `tools: {allow: [read_file], deny: [bash]}`";
+    let is_list = match &entry.node.kind {
+        NodeKind::Scalar(text, _) => !entry.node.is_null() && !text.trim().is_empty(),
+        NodeKind::List(items) => !items.is_empty(),
+        NodeKind::Mapping(_) => false,
+    };
+    if is_list {
+        let listed = listed(&entry.node, reader);
+        scope.allow.get_or_insert(listed);
+        return;
+    }
     let NodeKind::Mapping(entries) = &entry.node.kind else {
-        let text = "`tools` is no mapping with `allow` and `deny`";
+        let text = "`tools` is neither a list of tools nor a mapping with `allow` and `deny`";
         // It was meant to say which tools there are: none, rather than all of them.
         scope.allow = Some(Vec::new());
         return reader.error(entry.node.place, text, SHAPE);
@@ -77,6 +87,45 @@ pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
             }
         }
     }
+}
+
+/// The tools of a list, in the names that they have here. One that does not exist here cannot be called, which is what a list that
+/// leaves it out says; one of which only some calls are meant is left out too, because the whole tool would be more than was meant.
+fn listed(node: &Node, reader: &mut Reader) -> Vec<ToolPattern> {
+    const KEY: &str = "tools";
+    let mut patterns = Vec::new();
+    for (item, place) in items(KEY, node, reader) {
+        let Some((name, specifier)) = call(&item) else {
+            let text = format!("`{KEY}`: `{item}` has unbalanced parentheses");
+            reader.error(place, text, "write `Read, Grep`, or `{allow: [read_file]}`");
+            continue;
+        };
+        if specifier.is_some() {
+            let text = format!("`{KEY}`: `{item}` speaks of some calls of `{name}`");
+            let hint = "the tool cannot be called; name it without parentheses to allow it whole";
+            reader.warn(place, text, hint);
+            continue;
+        }
+        let names = mapped(name);
+        // Names of other programs are written so, and those here never are.
+        if names.is_empty() && name.starts_with(|c: char| c.is_ascii_uppercase()) {
+            let text = format!("`{KEY}`: there is no tool like `{name}` here");
+            reader.note(place, text, "");
+            continue;
+        }
+        if !names.is_empty() {
+            patterns.extend(here(name));
+            continue;
+        }
+        match ToolPattern::new(name) {
+            Ok(pattern) => patterns.push(pattern),
+            Err(why) => {
+                let hint = "write the names that the model sees, or `plugin:tool`; `*` stands for any text";
+                reader.error(place, format!("`{KEY}`: `{name}` {why}"), hint);
+            }
+        }
+    }
+    patterns
 }
 
 fn patterns(key: &str, node: &Node, reader: &mut Reader) -> Vec<(ToolPattern, Place)> {

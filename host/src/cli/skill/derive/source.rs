@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 
 use super::super::super::exit_code::bail_usage;
 use super::super::super::{alone, render};
@@ -166,7 +166,8 @@ async fn of_plugin(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
         .ok()
         .filter(|text| text.len() <= MAX_README_BYTES);
     let set = load(&staged.folder, &fetched).await?;
-    let loaded = offered(&set)?;
+    let loaded = offered(&set);
+    let loaded = loaded.map_err(|why| anyhow!(staged.in_words_of(&format!("{why:#}"), path)))?;
     let skills = folders(&staged.folder.join(skill::FOLDER));
     let package = PluginPackage::new(manifest, loaded, readme, &cases, skills);
     Ok((Job::Plugin(Box::new(package)), hash))
@@ -227,7 +228,7 @@ fn of_component(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
     }
     let bytes = std::fs::read(path).context("read the component")?;
     // A module is told apart from a component before anything else looks at it.
-    let surface = Surface::read(&bytes)?;
+    let surface = Surface::read(path, &bytes)?;
     if surface.own_exports().next().is_some() {
         bail!("it is a plugin without its manifest: name the folder that has its {FILE_NAME}");
     }

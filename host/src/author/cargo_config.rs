@@ -1,0 +1,130 @@
+//! Flags of the compiler in cargo's own settings, which decide where further ones have to stand.
+//!
+//! Cargo takes flags from one place: those of `[target.…]` where there are any for the target, else those of `[build]`. A flag that is
+//! given for the other place has no effect, without a word.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::target::TARGET;
+
+/// The part of a settings file that is read.
+#[derive(Deserialize)]
+struct Settings {
+    #[serde(default)]
+    target: Table,
+}
+
+/// Whether cargo's settings for a folder have flags under `[target.…]` for plugins. `cfg` is what `rustc --print cfg` says of the
+/// target.
+pub(super) fn has_target_flags(folder: &Path, cargo_home: Option<&Path>, cfg: &str) -> bool {
+    let above = folder.ancestors().map(|folder| folder.join(".cargo"));
+    let folders = above.chain(cargo_home.map(Path::to_owned));
+    folders
+        .filter_map(|folder| settings(&folder))
+        .any(|settings| {
+            settings.target.iter().any(|(key, value)| {
+                let has_flags = value.get("rustflags").is_some_and(|flags| match flags {
+                    Value::Array(flags) => !flags.is_empty(),
+                    Value::String(flags) => !flags.trim().is_empty(),
+                    _ => false,
+                });
+                has_flags && (key == TARGET || holds(key, cfg))
+            })
+        })
+}
+
+/// Reads the settings in a folder. What is wrong with them is for cargo to say.
+fn settings(folder: &Path) -> Option<Settings> {
+    let paths: [PathBuf; 2] = ["config", "config.toml"].map(|name| folder.join(name));
+    let text = paths
+        .iter()
+        .find_map(|path| std::fs::read_to_string(path).ok())?;
+    toml::from_str(&text).ok()
+}
+
+/// Whether a key such as `cfg(all(target_os = "wasi", not(unix)))` is about a target.
+fn holds(key: &str, cfg: &str) -> bool {
+    let inner = key
+        .trim()
+        .strip_prefix("cfg(")
+        .and_then(|key| key.strip_suffix(')'));
+    inner.is_some_and(|inner| is_true(inner, cfg))
+}
+
+fn is_true(expression: &str, cfg: &str) -> bool {
+    let expression = expression.trim();
+    let call = expression
+        .strip_suffix(')')
+        .and_then(|text| text.split_once('('));
+    match call.map(|(name, list)| (name.trim(), list)) {
+        Some(("all", list)) => parts(list).iter().all(|part| is_true(part, cfg)),
+        Some(("any", list)) => parts(list).iter().any(|part| is_true(part, cfg)),
+        Some(("not", list)) => !is_true(list, cfg),
+        Some(_) => false,
+        None => {
+            let bare = |text: &str| text.split_whitespace().collect::<String>();
+            let wanted = bare(expression);
+            wanted == "true" || cfg.lines().any(|line| bare(line) == wanted)
+        }
+    }
+}
+
+/// The parts of a list, with commas between them that are in no parentheses.
+fn parts(list: &str) -> Vec<&str> {
+    let (mut depth, mut from, mut parts) = (0_usize, 0, Vec::new());
+    for (at, byte) in list.bytes().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                parts.extend(list.get(from..at));
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.extend(list.get(from..).filter(|rest| !rest.trim().is_empty()));
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CFG: &str =
+        "panic=\"abort\"\ntarget_arch=\"wasm32\"\ntarget_family=\"wasm\"\ntarget_os=\"wasi\"\n";
+
+    #[test]
+    fn flags_of_a_target_count_where_they_are_for_plugins() {
+        for (key, expected) in [
+            ("wasm32-wasip2", true),
+            ("x86_64-unknown-linux-gnu", false),
+            ("cfg(target_arch = \"wasm32\")", true),
+            ("cfg(all(target_os = \"wasi\", not(unix)))", true),
+            ("cfg(any(unix, windows))", false),
+            ("cfg(not(target_family = \"wasm\"))", false),
+            ("cfg(all())", true),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let below = folder.path().join("a/b");
+            std::fs::create_dir_all(folder.path().join(".cargo")).unwrap();
+            let text = format!("[target.'{key}']\nrustflags = [\"-Cdebuginfo=0\"]\n");
+            std::fs::write(folder.path().join(".cargo/config.toml"), text).unwrap();
+            assert_eq!(has_target_flags(&below, None, CFG), expected, "{key}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(
+            folder.path().join("config.toml"),
+            "[build]\nrustflags = [\"-g\"]\n",
+        )
+        .unwrap();
+        assert!(!has_target_flags(
+            Path::new("/nowhere"),
+            Some(folder.path()),
+            CFG
+        ));
+    }
+}

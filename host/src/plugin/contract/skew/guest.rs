@@ -1,0 +1,193 @@
+//! Types of the contract in a component, from its bytes.
+
+use std::collections::BTreeMap;
+
+use wasmparser::component_types::{
+    ComponentAnyTypeId, ComponentDefinedType, ComponentDefinedTypeId, ComponentEntityType,
+    ComponentValType,
+};
+use wasmparser::types::Types;
+use wasmparser::{Parser, Payload, PrimitiveValType, Validator, WasmFeatures};
+
+use super::super::{is_line_of_current, split};
+use super::{Interface, Interfaces, NamedType};
+
+/// Interfaces of the contract in a component.
+pub(super) struct Guest {
+    pub(super) interfaces: Interfaces,
+    /// Whole name of each interface, as the component has it.
+    pub(super) names: BTreeMap<String, String>,
+}
+
+/// Reads the interfaces of the contract that a component imports and exports; `None` when it is not valid.
+pub(super) fn read(component: &[u8]) -> Option<Guest> {
+    let mut validator = Validator::new_with_features(WasmFeatures::all());
+    let types = validator.validate_all(component).ok()?;
+    let mut guest = Guest {
+        interfaces: Interfaces::new(),
+        names: BTreeMap::new(),
+    };
+    for (name, is_import) in outermost(component) {
+        let Some((short, version)) = split(&name) else {
+            continue;
+        };
+        // Another line of versions has types of its own, which are not those of the texts here.
+        if !is_line_of_current(version) {
+            continue;
+        }
+        let item = match is_import {
+            true => types.component_item_for_import(&name),
+            false => types.component_item_for_export(&name),
+        };
+        let Some(ComponentEntityType::Instance(id)) = item.map(|item| item.ty) else {
+            continue;
+        };
+        let interface = guest.interfaces.entry(short.to_owned()).or_default();
+        for (name, item) in &types[id].exports {
+            add(&types, name, item.ty, interface);
+        }
+        guest.names.insert(short.to_owned(), name);
+    }
+    Some(guest)
+}
+
+/// Names of the outermost imports and exports; `true` for an import.
+fn outermost(component: &[u8]) -> Vec<(String, bool)> {
+    let (mut names, mut depth) = (Vec::new(), 0_usize);
+    for payload in Parser::new(0).parse_all(component).map_while(Result::ok) {
+        match payload {
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::ComponentImportSection(section) if depth == 1 => {
+                let imports = section.into_iter().flatten();
+                names.extend(imports.map(|import| (import.name.name.to_owned(), true)));
+            }
+            Payload::ComponentExportSection(section) if depth == 1 => {
+                let exports = section.into_iter().flatten();
+                names.extend(exports.map(|export| (export.name.name.to_owned(), false)));
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+fn add(types: &Types, name: &str, item: ComponentEntityType, interface: &mut Interface) {
+    match item {
+        ComponentEntityType::Func(id) => {
+            let function = &types[id];
+            let params = function.params.iter().map(|(_, ty)| text(types, *ty));
+            let params: Vec<String> = params.collect();
+            let result = optional(types, function.result);
+            let text = format!("({}) -> {result}", params.join(", "));
+            interface.functions.insert(name.to_owned(), text);
+        }
+        ComponentEntityType::Type {
+            referenced: ComponentAnyTypeId::Defined(id),
+            ..
+        } => {
+            let (kind, parts) = parts(&types[id]);
+            let named = NamedType {
+                kind,
+                parts,
+                text: defined(types, id),
+            };
+            interface.types.insert(name.to_owned(), named);
+        }
+        _ => {}
+    }
+}
+
+fn parts(ty: &ComponentDefinedType) -> (&'static str, Vec<String>) {
+    match ty {
+        ComponentDefinedType::Record(record) => (
+            "record",
+            record.fields.keys().map(ToString::to_string).collect(),
+        ),
+        ComponentDefinedType::Variant(variant) => (
+            "variant",
+            variant.cases.keys().map(ToString::to_string).collect(),
+        ),
+        ComponentDefinedType::Enum(cases) => {
+            ("enum", cases.iter().map(ToString::to_string).collect())
+        }
+        ComponentDefinedType::Flags(flags) => {
+            ("flags", flags.iter().map(ToString::to_string).collect())
+        }
+        _ => ("type", Vec::new()),
+    }
+}
+
+fn text(types: &Types, ty: ComponentValType) -> String {
+    match ty {
+        ComponentValType::Primitive(primitive) => plain(primitive).to_owned(),
+        ComponentValType::Type(id) => defined(types, id),
+    }
+}
+
+fn optional(types: &Types, ty: Option<ComponentValType>) -> String {
+    ty.map_or_else(|| "_".to_owned(), |ty| text(types, ty))
+}
+
+fn defined(types: &Types, id: ComponentDefinedTypeId) -> String {
+    match &types[id] {
+        ComponentDefinedType::Primitive(primitive) => plain(*primitive).to_owned(),
+        ComponentDefinedType::Record(record) => {
+            let fields = record.fields.iter();
+            let fields: Vec<String> = fields
+                .map(|(name, ty)| format!("{name}: {}", text(types, *ty)))
+                .collect();
+            format!("record {{{}}}", fields.join(", "))
+        }
+        ComponentDefinedType::Variant(variant) => {
+            let cases = variant.cases.iter();
+            let cases: Vec<String> = cases
+                .map(|(name, case)| format!("{name}({})", optional(types, case.ty)))
+                .collect();
+            format!("variant {{{}}}", cases.join(", "))
+        }
+        ComponentDefinedType::List { element, .. } => format!("list<{}>", text(types, *element)),
+        ComponentDefinedType::Tuple(tuple) => {
+            let types: Vec<String> = tuple.types.iter().map(|ty| text(types, *ty)).collect();
+            format!("tuple<{}>", types.join(", "))
+        }
+        ComponentDefinedType::Flags(names) => {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            format!("flags {{{}}}", names.join(", "))
+        }
+        ComponentDefinedType::Enum(names) => {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            format!("enum {{{}}}", names.join(", "))
+        }
+        ComponentDefinedType::Option { ty, .. } => format!("option<{}>", text(types, *ty)),
+        ComponentDefinedType::Result { ok, err, .. } => {
+            format!(
+                "result<{}, {}>",
+                optional(types, *ok),
+                optional(types, *err)
+            )
+        }
+        ComponentDefinedType::Own(_) => "own".to_owned(),
+        ComponentDefinedType::Borrow(_) => "borrow".to_owned(),
+        _ => "other".to_owned(),
+    }
+}
+
+fn plain(ty: PrimitiveValType) -> &'static str {
+    match ty {
+        PrimitiveValType::Bool => "bool",
+        PrimitiveValType::S8 => "s8",
+        PrimitiveValType::U8 => "u8",
+        PrimitiveValType::S16 => "s16",
+        PrimitiveValType::U16 => "u16",
+        PrimitiveValType::S32 => "s32",
+        PrimitiveValType::U32 => "u32",
+        PrimitiveValType::S64 => "s64",
+        PrimitiveValType::U64 => "u64",
+        PrimitiveValType::F32 => "f32",
+        PrimitiveValType::F64 => "f64",
+        PrimitiveValType::Char => "char",
+        PrimitiveValType::String => "string",
+        PrimitiveValType::ErrorContext => "error-context",
+    }
+}

@@ -1,0 +1,146 @@
+//! Types of the contract here, from its texts.
+
+use wit_parser::{Handle, Resolve, SourceMap, Type, TypeDefKind};
+
+use super::super::WIT;
+use super::{Interface, Interfaces, NamedType};
+
+/// Reads the contract that this program carries; empty when it cannot be read, which a test keeps from happening.
+pub(super) fn read() -> Interfaces {
+    let mut map = SourceMap::default();
+    for file in WIT.files() {
+        let path = file.path().to_string_lossy();
+        if let (true, Some(text)) = (path.ends_with(".wit"), file.contents_utf8()) {
+            map.push_str(&path, text);
+        }
+    }
+    let mut resolve = Resolve::default();
+    let parsed = map.parse().ok();
+    let Some(package) = parsed.and_then(|group| resolve.push_group(group).ok()) else {
+        return Interfaces::new();
+    };
+    let interfaces = resolve.packages[package].interfaces.iter();
+    interfaces
+        .map(|(name, id)| {
+            let own = &resolve.interfaces[*id];
+            let functions = own.functions.iter().map(|(name, function)| {
+                let params = function
+                    .params
+                    .iter()
+                    .map(|param| text(&resolve, &param.ty));
+                let params: Vec<String> = params.collect();
+                let result = optional(&resolve, function.result.as_ref());
+                (name.clone(), format!("({}) -> {result}", params.join(", ")))
+            });
+            let types = own.types.iter().map(|(name, id)| {
+                let (kind, parts) = parts(&resolve, &Type::Id(*id));
+                let text = text(&resolve, &Type::Id(*id));
+                (name.clone(), NamedType { kind, parts, text })
+            });
+            let interface = Interface {
+                functions: functions.collect(),
+                types: types.collect(),
+            };
+            (name.clone(), interface)
+        })
+        .collect()
+}
+
+fn parts(resolve: &Resolve, ty: &Type) -> (&'static str, Vec<String>) {
+    let Type::Id(id) = ty else {
+        return ("type", Vec::new());
+    };
+    match &resolve.types[*id].kind {
+        TypeDefKind::Type(other) => parts(resolve, other),
+        TypeDefKind::Record(record) => (
+            "record",
+            record
+                .fields
+                .iter()
+                .map(|field| field.name.clone())
+                .collect(),
+        ),
+        TypeDefKind::Variant(variant) => (
+            "variant",
+            variant.cases.iter().map(|case| case.name.clone()).collect(),
+        ),
+        TypeDefKind::Enum(cases) => (
+            "enum",
+            cases.cases.iter().map(|case| case.name.clone()).collect(),
+        ),
+        TypeDefKind::Flags(flags) => (
+            "flags",
+            flags.flags.iter().map(|flag| flag.name.clone()).collect(),
+        ),
+        _ => ("type", Vec::new()),
+    }
+}
+
+fn optional(resolve: &Resolve, ty: Option<&Type>) -> String {
+    ty.map_or_else(|| "_".to_owned(), |ty| text(resolve, ty))
+}
+
+/// The same words as for a type of a component.
+fn text(resolve: &Resolve, ty: &Type) -> String {
+    let id = match ty {
+        Type::Id(id) => *id,
+        Type::ErrorContext => return "error-context".to_owned(),
+        plain => return format!("{plain:?}").to_lowercase(),
+    };
+    let of = |ty: &Type| text(resolve, ty);
+    match &resolve.types[id].kind {
+        TypeDefKind::Type(other) => of(other),
+        TypeDefKind::Record(record) => {
+            let fields = record.fields.iter();
+            let fields: Vec<String> = fields
+                .map(|field| format!("{}: {}", field.name, of(&field.ty)))
+                .collect();
+            format!("record {{{}}}", fields.join(", "))
+        }
+        TypeDefKind::Variant(variant) => {
+            let cases = variant.cases.iter();
+            let cases: Vec<String> = cases
+                .map(|case| format!("{}({})", case.name, optional(resolve, case.ty.as_ref())))
+                .collect();
+            format!("variant {{{}}}", cases.join(", "))
+        }
+        TypeDefKind::List(element) => format!("list<{}>", of(element)),
+        TypeDefKind::Tuple(tuple) => {
+            let types: Vec<String> = tuple.types.iter().map(of).collect();
+            format!("tuple<{}>", types.join(", "))
+        }
+        TypeDefKind::Flags(_) | TypeDefKind::Enum(_) => {
+            let (kind, names) = parts(resolve, ty);
+            format!("{kind} {{{}}}", names.join(", "))
+        }
+        TypeDefKind::Option(ty) => format!("option<{}>", of(ty)),
+        TypeDefKind::Result(result) => format!(
+            "result<{}, {}>",
+            optional(resolve, result.ok.as_ref()),
+            optional(resolve, result.err.as_ref())
+        ),
+        TypeDefKind::Handle(Handle::Own(_)) => "own".to_owned(),
+        TypeDefKind::Handle(Handle::Borrow(_)) => "borrow".to_owned(),
+        TypeDefKind::Resource => "own".to_owned(),
+        _ => "other".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_contract_that_is_carried_can_be_read() {
+        let interfaces = read();
+        let types = &interfaces["payloads"].types;
+        assert_eq!(types["proposed-call"].kind, "record");
+        assert!(
+            types["proposed-call"]
+                .parts
+                .contains(&"effect-class".to_owned()),
+            "{types:?}"
+        );
+        assert!(interfaces["pre-tool"].functions.contains_key("run"));
+    }
+}

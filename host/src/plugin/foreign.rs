@@ -1,0 +1,176 @@
+//! Recognizes components that were built for another host: core modules, other versions of WASI, proposals of WebAssembly that are
+//! switched off here.
+//!
+//! Parsers and linkers describe such files by byte offsets and missing functions. An author needs three things instead: the target
+//! that the file was built for, the one that this host runs, and the one to build for.
+
+use std::path::Path;
+
+use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
+
+use super::Error;
+
+/// The remedy, at the end of each message.
+pub(super) const REBUILD: &str = "build it for `wasm32-wasip2`, as `rind plugin build` does, or for WASI 0.2 in another language";
+
+/// Major and minor number of the WASI that this host runs.
+const WASI: (u64, u64) = (0, 2);
+
+/// Imports of core modules that are built for the first WASI.
+const PREVIEW_1: [&str; 2] = ["wasi_snapshot_preview1", "wasi_unstable"];
+
+/// Proposals that the engine has switched off, in the words of a message.
+const PROPOSALS: &[(WasmFeatures, &str)] = &[
+    (
+        WasmFeatures::CM_ASYNC
+            .union(WasmFeatures::CM_ASYNC_STACKFUL)
+            .union(WasmFeatures::CM_MORE_ASYNC_BUILTINS)
+            .union(WasmFeatures::CM_ERROR_CONTEXT),
+        "async functions (WASI 0.3)",
+    ),
+    (
+        WasmFeatures::THREADS
+            .union(WasmFeatures::SHARED_EVERYTHING_THREADS)
+            .union(WasmFeatures::CM_THREADING),
+        "threads",
+    ),
+    (
+        WasmFeatures::GC
+            .union(WasmFeatures::GC_TYPES)
+            .union(WasmFeatures::FUNCTION_REFERENCES)
+            .union(WasmFeatures::CM_GC),
+        "garbage collection (GC)",
+    ),
+    (
+        WasmFeatures::EXCEPTIONS.union(WasmFeatures::LEGACY_EXCEPTIONS),
+        "exceptions",
+    ),
+    (
+        WasmFeatures::MEMORY64.union(WasmFeatures::CM64),
+        "64-bit memory (memory64)",
+    ),
+    (WasmFeatures::RELAXED_SIMD, "relaxed SIMD"),
+    (WasmFeatures::STACK_SWITCHING, "stack switching"),
+    (WasmFeatures::WIDE_ARITHMETIC, "wide arithmetic"),
+    (WasmFeatures::CUSTOM_PAGE_SIZES, "custom page sizes"),
+    (
+        WasmFeatures::CM_FIXED_LENGTH_LISTS
+            .union(WasmFeatures::CM_MAP)
+            .union(WasmFeatures::CM_IMPLEMENTS)
+            .union(WasmFeatures::CM_VALUES),
+        "newer types of the component model",
+    ),
+];
+
+/// Checks that bytes are a component, by their first section.
+///
+/// # Errors
+/// They are no WebAssembly, or a core module.
+pub(super) fn check(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let path = path.to_owned();
+    if !bytes.starts_with(b"\0asm") {
+        let message = "it is not WebAssembly; build it again".to_owned();
+        return Err(Error::Compile { path, message });
+    }
+    match module(bytes) {
+        Some(message) => Err(Error::Foreign { path, message }),
+        None => Ok(()),
+    }
+}
+
+/// Describes a core module, which stands where a component is expected; `None` for anything else.
+pub(crate) fn module(bytes: &[u8]) -> Option<String> {
+    let mut payloads = Parser::new(0).parse_all(bytes);
+    let Some(Ok(Payload::Version { encoding, .. })) = payloads.next() else {
+        return None;
+    };
+    if encoding == Encoding::Component {
+        return None;
+    }
+    let mut imported = payloads.map_while(Result::ok).filter_map(|payload| {
+        let Payload::ImportSection(section) = payload else {
+            return None;
+        };
+        let mut imports = section.into_imports().flatten();
+        imports.find(|import| PREVIEW_1.contains(&import.module))
+    });
+    let built_for = match imported.next() {
+        Some(import) => format!(", built for WASI 0.1 (`{}`)", import.module),
+        None => String::new(),
+    };
+    Some(format!(
+        "is a core module and no component{built_for}; this host runs components: {REBUILD}"
+    ))
+}
+
+/// Says what keeps an import of WASI from being offered because of its version; `None` for a version that is, and for other
+/// packages.
+pub(super) fn wasi(interface: &str) -> Option<String> {
+    let (name, version) = interface.split_once('@').unwrap_or((interface, ""));
+    if !name.starts_with("wasi:") {
+        return None;
+    }
+    let known = semver::Version::parse(version);
+    if known.is_ok_and(|known| (known.major, known.minor) == WASI && known.pre.is_empty()) {
+        return None;
+    }
+    let (major, minor) = WASI;
+    let of = match version {
+        "" => "of WASI without a version".to_owned(),
+        version => format!("of WASI {}", crate::text::clean(version, 40)),
+    };
+    Some(format!(
+        "which is {of}; this host runs WASI {major}.{minor}: {REBUILD}"
+    ))
+}
+
+/// Describes a valid component that the engine refuses because it needs proposals that are switched off; `None` for one that is
+/// not valid at all. Validates the bytes several times, so it belongs where the compiler runs.
+pub(crate) fn proposals(bytes: &[u8]) -> Option<String> {
+    let is_valid = |features| {
+        let mut validator = Validator::new_with_features(features);
+        validator.validate_all(bytes).is_ok()
+    };
+    let switched_off = PROPOSALS
+        .iter()
+        .fold(WasmFeatures::empty(), |all, row| all.union(row.0));
+    if is_valid(WasmFeatures::all().difference(switched_off)) || !is_valid(WasmFeatures::all()) {
+        return None;
+    }
+    let needed = PROPOSALS
+        .iter()
+        .filter(|(features, _)| !is_valid(WasmFeatures::all().difference(*features)));
+    let needed: Vec<&str> = needed.map(|(_, words)| *words).collect();
+    if needed.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "is built for {}; this host runs components of WASI 0.2 without: {REBUILD}",
+        needed.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_wasi_that_are_not_offered_are_named() {
+        for offered in ["0.2.0", "0.2.3", "0.2.12"] {
+            assert_eq!(wasi(&format!("wasi:cli/stdin@{offered}")), None);
+        }
+        assert_eq!(wasi("rind:plugin/log@0.3.0"), None);
+        for (other, says) in [
+            ("@0.3.0", "of WASI 0.3.0"),
+            ("@0.3.0-rc-2025-09-16", "of WASI 0.3.0-rc-2025-09-16"),
+            ("@0.2.0-rc-2023-11-10", "of WASI 0.2.0-rc-2023-11-10"),
+            ("@1.0.0", "of WASI 1.0.0"),
+            ("@0.2", "of WASI 0.2;"),
+            ("", "of WASI without a version"),
+        ] {
+            let said = wasi(&format!("wasi:cli/stdin{other}")).unwrap();
+            assert!(said.contains(says), "{said}");
+            assert!(said.contains("this host runs WASI 0.2: build it"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Skills that were found and that are not used, or not by the model: the fault or the collision that keeps each of them out.
+//!
+//! Whoever opens a session tells of them as of plugins that do not run: a skill that is missing without a word looks like a model
+//! that ignores it.
+
+use std::path::PathBuf;
+
+use super::model::{Diagnostic, Severity, Source};
+use super::snapshot::Skills;
+use crate::grant::Trust;
+
+/// Cause for which a skill is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOutCause {
+    /// Fault for which its file cannot be used at all.
+    Unusable,
+    /// A fault in its front matter keeps it from the model; only the user can start it.
+    UserOnly,
+    /// Another skill, or a file that cannot be used, has its name.
+    Shadowed,
+}
+
+/// Name of the cause in events.
+impl std::fmt::Display for LeftOutCause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Unusable => "unusable",
+            Self::UserOnly => "user-only",
+            Self::Shadowed => "shadowed",
+        })
+    }
+}
+
+/// A skill that was found and is not used as its author meant it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOutSkill {
+    /// Identity of the skill; empty for a finding about a whole folder of skills.
+    pub id: String,
+    /// Place where it was found.
+    pub source: Source,
+    /// Trust in that place.
+    pub trust: Trust,
+    /// Path of its file.
+    pub file: PathBuf,
+    /// Cause.
+    pub cause: LeftOutCause,
+    /// Reason in words: line and column of the fault and the remedy, or the file that is used in its place.
+    pub reason: String,
+}
+
+impl Skills {
+    /// Returns the skills that are not used as their authors meant them, by identity. A second copy of the same content is not
+    /// among them: nobody misses it.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<LeftOutSkill> {
+        let fault = |diagnostics: &[Diagnostic]| {
+            let mut faults = diagnostics.iter().filter(|d| d.severity == Severity::Error);
+            faults.next().map(ToString::to_string).unwrap_or_default()
+        };
+        let unusable = self.unusable().iter().map(|one| LeftOutSkill {
+            id: one.id.clone(),
+            source: one.source.clone(),
+            trust: one.trust,
+            file: one.file.clone(),
+            cause: LeftOutCause::Unusable,
+            // The fault that ended the reading comes last.
+            reason: one
+                .diagnostics
+                .last()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+        });
+        let restricted = self.iter().filter(|skill| skill.is_restricted);
+        let restricted = restricted.map(|skill| LeftOutSkill {
+            id: skill.id.clone(),
+            source: skill.source.clone(),
+            trust: skill.trust,
+            file: skill.file.clone(),
+            cause: LeftOutCause::UserOnly,
+            reason: fault(&skill.diagnostics),
+        });
+        let shadowed = self.shadowed().iter().filter(|one| !one.is_identical);
+        let shadowed = shadowed.map(|one| LeftOutSkill {
+            id: one.skill.id.clone(),
+            source: one.skill.source.clone(),
+            trust: one.skill.trust,
+            file: one.skill.file.clone(),
+            cause: LeftOutCause::Shadowed,
+            reason: format!(
+                "{} has its name and is used in its place; rename one of the two",
+                one.shadowed_by.display()
+            ),
+        });
+        let mut all: Vec<LeftOutSkill> = unusable.chain(restricted).chain(shadowed).collect();
+        all.sort_by(|a, b| (&a.id, &a.file).cmp(&(&b.id, &b.file)));
+        all
+    }
+}

@@ -1,0 +1,228 @@
+//! Components that were built for another host, or for another copy of the contract.
+
+use std::fs;
+
+use rind::plugin::contract::CURRENT;
+use rind_tests::cli::Rind;
+
+use super::plugin;
+
+/// End of the message about any component that was built for another host: the target to build for.
+const REMEDY: &str = "build it for `wasm32-wasip2`";
+
+/// A component around a core module.
+fn around(module: &str) -> String {
+    format!("(component (core module $m {module}) (core instance (instantiate $m)))")
+}
+
+/// A component that imports an interface of WASI.
+fn importing(interface: &str) -> String {
+    format!(
+        "(component (import \"{interface}\" (instance (export \"get-random-u64\" (func (result u64))))))"
+    )
+}
+
+#[test]
+fn a_component_for_another_host_is_told_what_it_was_built_for_and_what_to_build_for() {
+    let rind = Rind::default();
+    let preview_1 = "(module (import \"wasi_snapshot_preview1\" \"fd_write\" (func)))";
+    for (name, component, built_for) in [
+        (
+            "module",
+            "(module)".to_owned(),
+            "c.wasm is a core module and no component; ",
+        ),
+        (
+            "preview-one",
+            preview_1.to_owned(),
+            "no component, built for WASI 0.1 (`wasi_snapshot_preview1`)",
+        ),
+        (
+            "wasi-three",
+            importing("wasi:random/random@0.3.0"),
+            "of WASI 0.3.0; this host runs WASI 0.2",
+        ),
+        (
+            "candidate",
+            importing("wasi:random/random@0.2.0-rc-2023-11-10"),
+            "of WASI 0.2.0-rc-2023-11-10; this",
+        ),
+        (
+            "unversioned",
+            importing("wasi:random/random"),
+            "of WASI without a version; this",
+        ),
+        (
+            "async-one",
+            "(component (import \"slow\" (func async (param \"x\" u32))))".to_owned(),
+            "async functions (WASI 0.3)",
+        ),
+        (
+            "streams",
+            "(component (type $s (stream u8)) (import \"feed\" (func (param \"s\" $s))))"
+                .to_owned(),
+            "async functions (WASI 0.3)",
+        ),
+        (
+            "wide",
+            around("(memory i64 1)"),
+            "is built for 64-bit memory (memory64); this host",
+        ),
+        (
+            "throws",
+            around("(tag $t) (func (throw $t))"),
+            "is built for exceptions; this host",
+        ),
+        (
+            "collected",
+            around("(type $s (struct (field i32))) (func (drop (struct.new $s (i32.const 1))))"),
+            "is built for garbage collection (GC); this host",
+        ),
+        (
+            "threads",
+            around("(memory 1 2 shared)"),
+            "is built for threads; this host",
+        ),
+    ] {
+        let folder = plugin(&rind, name, &component);
+        let folder = folder.to_str().unwrap();
+        for command in [
+            &["plugin", "inspect", folder][..],
+            &["plugin", "install", folder],
+            &["plugin", "pack", folder],
+            &["plugin", "check", folder],
+            &["run", "--plugin", folder, "hi"],
+        ] {
+            let ran = rind.run(command);
+            let said = format!("{}{}", ran.stdout, ran.stderr);
+            assert_ne!(ran.code, Some(0), "{command:?}\n{said}");
+            assert!(said.contains(built_for), "{command:?}: {built_for}\n{said}");
+            assert!(said.contains(REMEDY), "{command:?}\n{said}");
+            for word in [
+                "linker",
+                "parser",
+                "offset",
+                "feature",
+                ".install-",
+                "/.tmp",
+            ] {
+                assert!(!said.contains(word), "{command:?}: {word}\n{said}");
+            }
+        }
+    }
+    // Several memories and tail calls are what components of JavaScript have.
+    let folder = plugin(
+        &rind,
+        "memories",
+        &around("(memory 1) (memory 2) (func $f (return_call $f))"),
+    );
+    rind.run(&["plugin", "inspect", folder.to_str().unwrap()])
+        .exits(0);
+}
+
+#[test]
+fn a_file_that_is_a_core_module_is_not_called_a_component_without_its_manifest() {
+    let rind = Rind::default();
+    let file = rind.user_home().join("core.wasm");
+    fs::write(&file, wat::parse_str("(module)").unwrap()).unwrap();
+    let ran = rind
+        .run(&["plugin", "install", file.to_str().unwrap()])
+        .exits(1);
+    assert!(
+        ran.stderr
+            .contains("core.wasm is a core module and no component"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("manifest"), "{}", ran.stderr);
+}
+
+/// Types of a hook on `turn-end` with a payload of this shape.
+fn hook(version: &str, payload: &str) -> String {
+    format!(
+        "(component (core module $m (memory (export \"m\") 1) (func (export \"run\") (param i32 i32)) \
+         (func (export \"r\") (param i32 i32 i32 i32) (result i32) (i32.const 0)))\n\
+         (core instance $i (instantiate $m))\n\
+         (type $p {payload}) (export $payload \"turn-report\" (type $p))\n\
+         (func $f (param \"payload\" $payload) (canon lift (core func $i \"run\") (memory (core memory $i \"m\")) (realloc (core func $i \"r\"))))\n\
+         (instance $e (export \"turn-report\" (type $payload)) (export \"run\" (func $f)))\n\
+         (export \"rind:plugin/turn-end@{version}\" (instance $e)))"
+    )
+}
+
+#[test]
+fn a_component_built_with_another_copy_of_the_contract_names_point_and_both_versions_and_nothing_trapped()
+ {
+    let rind = Rind::default();
+    let point = hook(CURRENT, "(record (field \"a\" u32) (field \"b\" u32))");
+    let import = format!(
+        "(component (import \"rind:plugin/log@{CURRENT}\" (instance (export \"write\" (func (param \"text\" string))))))"
+    );
+    for (name, component, interface) in [
+        ("skewed-point", &point, "turn-end"),
+        ("skewed-import", &import, "log"),
+    ] {
+        let folder = plugin(&rind, name, component);
+        fs::create_dir(folder.join("tests")).unwrap();
+        let case = "[[case]]\nname = \"a turn\"\n[case.given]\nfiles = { \"a.txt\" = \"x\" }\n\
+                    tool = { name = \"read_file\", arguments = { path = \"a.txt\" } }\n[case.expect]\nresults = [\"x\"]\n";
+        fs::write(folder.join("tests/cases.toml"), case).unwrap();
+        let folder = folder.to_str().unwrap();
+        for command in [
+            &["plugin", "inspect", folder][..],
+            &["plugin", "install", folder],
+            &["plugin", "check", folder],
+            &["plugin", "test", folder],
+            &["run", "--plugin", folder, "hi"],
+        ] {
+            let ran = rind.run(command);
+            let said = format!("{}{}", ran.stdout, ran.stderr);
+            for part in [
+                "it was built with another copy of the contract: ",
+                &format!("for `rind:plugin/{interface}@{CURRENT}`"),
+                &format!("built with contract {CURRENT}, and this host has contract {CURRENT}"),
+            ] {
+                assert!(said.contains(part), "{command:?}: {part}\n{said}");
+            }
+            assert!(
+                !said.contains("trapped") && !said.contains("linker"),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_function_under_the_name_of_a_point_is_refused() {
+    let rind = Rind::default();
+    let component = format!(
+        "(component (core module $m (func (export \"run\"))) (core instance $i (instantiate $m)) \
+         (func $f (canon lift (core func $i \"run\"))) (export \"rind:plugin/turn-end@{CURRENT}\" (func $f)))"
+    );
+    let folder = plugin(&rind, "function", &component);
+    let ran = rind
+        .run(&["plugin", "inspect", folder.to_str().unwrap()])
+        .exits(1);
+    let says = format!("it exports `rind:plugin/turn-end@{CURRENT}`, which is no interface there");
+    assert!(ran.stderr.contains(&says), "{}", ran.stderr);
+}
+
+#[test]
+fn a_component_that_nothing_calls_is_said_to_be_one_by_install_list_inspect_and_doctor() {
+    let rind = Rind::default();
+    let component = "(component (core module $m (func (export \"add\"))) (core instance $i (instantiate $m)) \
+                     (func $f (canon lift (core func $i \"add\"))) (export \"add\" (func $f)))";
+    let folder = plugin(&rind, "adder", component);
+    let folder = folder.to_str().unwrap();
+    for command in [
+        &["plugin", "inspect", folder][..],
+        &["plugin", "pack", folder],
+        &["plugin", "install", folder],
+        &["plugin", "list"],
+        &["doctor"],
+    ] {
+        let ran = rind.run(command);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(said.contains("nothing calls it"), "{command:?}\n{said}");
+    }
+}

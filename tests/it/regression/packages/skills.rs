@@ -1,0 +1,113 @@
+//! Skills that a fault or a collision keeps out: told where a session starts, in its events, by `/skills` and by `rind doctor`.
+
+use rind_tests::cli::Rind;
+use serde_json::Value;
+
+use super::skill;
+
+/// A session without plugins whose model answers.
+const SCRIPT: &str = "[[reply]]\ntext = \"hello\"\ntimes = 0\n";
+
+/// Name, text, and the part of what is said of it.
+const FAULTS: &[(&str, &str, &str, &str)] = &[
+    (
+        "colon",
+        "---\nname: colon\ndescription: Does a thing. Use when: somebody asks\n---\nDo.\n",
+        "user-only",
+        "put the value of `description` in quotes",
+    ),
+    (
+        "torn",
+        "---\nname: torn\n",
+        "unusable",
+        "the front matter has no end",
+    ),
+    (
+        "newer",
+        "---\nskill_format: corteza.skill/v2\nname: newer\ndescription: Does.\n---\nDo.\n",
+        "unusable",
+        "`skill_format` is `corteza.skill/v2`",
+    ),
+];
+
+#[test]
+fn a_skill_that_a_fault_keeps_from_the_model_is_told_wherever_a_session_is_seen() {
+    let rind = Rind::with_script(SCRIPT);
+    rind.user_file("config/skills/good/SKILL.md", &skill("good"));
+    for (name, text, ..) in FAULTS {
+        rind.user_file(&format!("config/skills/{name}/SKILL.md"), text);
+    }
+    std::fs::create_dir_all(rind.home().join("config/skills/wide")).unwrap();
+    std::fs::write(
+        rind.home().join("config/skills/wide/SKILL.md"),
+        b"\xff\xfe-\0-\0",
+    )
+    .unwrap();
+    let start = rind.run(&["run", "hi"]).exits(0).stderr;
+    let listed = rind.run(&["run", "/skills"]).exits(0).stdout;
+    let doctor = rind.run(&["doctor"]).stdout;
+    let lines = rind.run(&["run", "--json", "hi"]).exits(0).json_lines();
+    let events: Vec<&Value> = lines
+        .iter()
+        .filter(|line| line["type"] == "skill-left-out")
+        .collect();
+    let wide = ("wide", "", "unusable", "the file is UTF-16");
+    for (name, _, cause, why) in FAULTS.iter().chain([&wide]) {
+        for (place, said) in [("start", &start), ("/skills", &listed), ("doctor", &doctor)] {
+            let flat = said
+                .replace('\n', " ")
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ");
+            assert!(
+                flat.contains(&format!("{name}/SKILL.md:")),
+                "{place}: {name}\n{said}"
+            );
+            assert!(flat.contains(why), "{place}: {why}\n{said}");
+        }
+        let event = events.iter().find(|event| event["skill"] == *name).unwrap();
+        assert_eq!(event["cause"], *cause);
+        assert!(event["reason"].as_str().unwrap().contains(why), "{event}");
+    }
+    assert_eq!(events.len(), 4, "{events:?}");
+    assert!(!start.contains("good"), "{start}");
+}
+
+#[test]
+fn of_two_skills_of_one_name_the_one_that_is_not_used_is_named_and_a_copy_is_not() {
+    let rind = Rind::with_script(SCRIPT);
+    rind.user_file("config/skills/twice/SKILL.md", &skill("twice"));
+    rind.user_file("config/skills/copy/SKILL.md", &skill("copy"));
+    let elsewhere = rind.home().join(".claude/skills");
+    for (name, text) in [
+        (
+            "twice",
+            "---\ndescription: Does something else.\n---\nElse.\n",
+        ),
+        ("copy", &skill("copy")),
+    ] {
+        std::fs::create_dir_all(elsewhere.join(name)).unwrap();
+        std::fs::write(elsewhere.join(name).join("SKILL.md"), text).unwrap();
+    }
+    let said = rind.run(&["run", "hi"]).exits(0).stderr;
+    assert!(said.contains("skill twice is not used: "), "{said}");
+    assert!(
+        said.contains("config/skills/twice/SKILL.md has its name and is used in its place"),
+        "{said}"
+    );
+    assert!(!said.contains("copy"), "{said}");
+}
+
+#[test]
+fn many_skills_with_faults_do_not_bury_the_start_of_a_session() {
+    let rind = Rind::with_script(SCRIPT);
+    for n in 0..30 {
+        rind.user_file(&format!("config/skills/s{n}/SKILL.md"), "no front matter\n");
+    }
+    let said = rind.run(&["run", "hi"]).exits(0).stderr;
+    assert_eq!(said.matches("is not used").count(), 5, "{said}");
+    assert!(
+        said.contains("25 more skills left out; `rind skill list` shows all"),
+        "{said}"
+    );
+}
