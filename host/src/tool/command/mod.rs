@@ -1,8 +1,8 @@
 //! A shell command as rules and approvals see it: the programs that it starts, each with its words.
 //!
 //! Rules and an "always" allow only what stands in a small grammar that every shell reads alike (see `read.rs`), and of programs
-//! that start others only the shapes that are known (see `nested.rs`). Everything else asks: [`Command::doubt`] where its programs are
-//! not all known, [`Command::outside`] where they are. Rules that deny see more than that: a denied program and its words anywhere
+//! that start others only the shapes that are known (see `nested.rs`). Everything else asks: `Command::doubt` where its programs are
+//! not all known, `Command::outside` where they are. Rules that deny see more than that: a denied program and its words anywhere
 //! in a command may be a match (see `mention.rs`).
 //!
 //! Start from [`Command::read`].
