@@ -106,7 +106,15 @@ pub(super) async fn loaded(paths: &Paths) -> Check {
             .collect()
     };
     let refused = plugins.refused.iter().map(|text| format!("; {text}"));
-    let refused = said(&missed) + &refused.collect::<String>();
+    let mut refused = said(&missed) + &refused.collect::<String>();
+    let replaced = setup::replaced_plugins();
+    if !replaced.is_empty() {
+        refused.push_str(&format!(
+            "; {} takes the place of those that rind carries: {}",
+            setup::MANAGED_VARIABLE,
+            replaced.join(", ")
+        ));
+    }
     let found = format!("{running} would run here{refused}{}", said(&off));
     if refused.is_empty() {
         return Check::ok(found);
