@@ -28,8 +28,8 @@ pub const PATIENCE: Duration = Duration::from_secs(180);
 /// The key of the compile cache that all tests share. It guards nothing here.
 const CACHE_KEY: [u8; 32] = [7; 32];
 
-/// Beginning of the notice that commands are not confined. Tests of that look at the output itself.
-const UNCONFINED: &str = "▲ commands of bash run unconfined";
+/// Beginning of the notice that commands cannot be confined on this machine. Tests of that look at the output itself.
+const UNCONFINED: &str = "▲ bash is refused, because its commands must run confined and cannot";
 
 /// The program, built as `cargo run` builds it; the first caller does it, the others wait.
 #[must_use]
@@ -237,6 +237,11 @@ impl Rind {
             if of_toolchain.is_dir() {
                 command.env(name, of_toolchain);
             }
+        }
+        // The plugins of this folder, and not those that the program carries.
+        let managed = self.home().join("managed");
+        if managed.is_dir() {
+            command.env("RIND_MANAGED", managed);
         }
         let script = self.root().join("script.toml");
         let is_run = args.first().is_some_and(|first| {

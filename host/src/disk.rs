@@ -3,6 +3,8 @@
 //! Owns how they are made; where they are is for `paths` to say and what is in them for their users. Start from
 //! [`private_folder`].
 
+mod temporary;
+
 use std::fs::{self, DirBuilder, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -11,6 +13,8 @@ use std::path::Path;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
+
+pub(crate) use temporary::TemporaryFolder;
 
 /// Bits of a mode that give rights to others than the owner.
 const OF_OTHERS: u32 = 0o077;

@@ -15,12 +15,16 @@ pub const MAX_BYTES: usize = 1 << 20;
 /// wrapped in some levels of its own.
 pub const MAX_DEPTH: usize = 48;
 
-/// Parses `text` of at most `cap` bytes and [`MAX_DEPTH`] levels. The error is half a sentence: "is not JSON: …".
+/// Parses `text` of at most `cap` bytes and [`MAX_DEPTH`] levels, in which no object has a key twice: of two verdicts neither
+/// counts. The error is half a sentence: "is not JSON: …".
 pub fn parse(text: &str, cap: usize) -> Result<Value, String> {
     if text.len() > cap {
         return Err(format!("has {} bytes, at most {cap} are read", text.len()));
     }
-    let value: Value = serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}"))?;
+    let Unique(value) = serde_json::from_str(text).map_err(|e| match e.is_data() {
+        true => format!("is ambiguous JSON: {e}"),
+        false => format!("is not JSON: {e}"),
+    })?;
     if depth(&value) > MAX_DEPTH {
         return Err(format!("is nested deeper than {MAX_DEPTH} levels"));
     }
@@ -167,5 +171,19 @@ mod tests {
             "is nested deeper than 48 levels"
         );
         assert!(parse(&deep[1..97], 999).is_ok());
+    }
+
+    #[test]
+    fn of_a_key_that_stands_twice_neither_value_counts() {
+        for text in [
+            r#"{"verdict": {"block": "x"}, "verdict": "pass"}"#,
+            r#"{"verdict": "pass", "\u0076erdict": {"block": "x"}}"#,
+            r#"{"outcome": {"verdict": {"block": "x"}, "verdict": "pass"}}"#,
+            r#"[{"a": 1, "a": 1}]"#,
+        ] {
+            let said = parse(text, 999).unwrap_err();
+            assert!(said.starts_with("is ambiguous JSON: the key `"), "{said}");
+        }
+        assert!(parse(r#"[{"a": 1}, {"a": {"a": null}}]"#, 999).is_ok());
     }
 }

@@ -1,5 +1,7 @@
 //! `rind session audit`: what the plugin audit-log wrote of a session, and whether anybody touched it.
 
+mod texts;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +17,7 @@ use crate::plugin::discover::Found;
 use crate::plugin::store::{data_folder, own_folder};
 use crate::session::{Body, Entry, SessionStore};
 
-/// Most gaps that are shown; one cause can leave one at every message.
+/// Most gaps, and most changed texts, that are shown; one cause can leave one at every message.
 const MAX_SHOWN_GAPS: usize = 20;
 
 const MAIN: &str = "main";
@@ -37,10 +39,14 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
         );
     };
     let n_lines = checked.lines.len() as u64;
+    let changed = match args.verify {
+        true => texts::changed(&store.read(&id)?.0, &checked.lines),
+        false => Vec::new(),
+    };
     let is_of = |line: &Line| agent.is_none_or(|agent| line.agent == agent);
     checked.lines.retain(is_of);
     if args.json {
-        json(&checked, args.verify)?;
+        json(&checked, args.verify.then_some(&changed))?;
     } else {
         checked.lines.iter().map(row).for_each(render::answer_line);
         if let (Some(agent), true) = (agent, checked.lines.is_empty()) {
@@ -49,10 +55,12 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
             ));
         }
         if args.verify {
-            verdict(&id, &checked, n_lines);
+            verdict(&id, &checked, &changed, n_lines);
         }
     }
-    Ok(ExitStatus::of(!args.verify || checked.is_whole()))
+    Ok(ExitStatus::of(
+        !args.verify || (checked.is_whole() && changed.is_empty()),
+    ))
 }
 
 /// Reads and checks the audit log of a session; `None` when there is none and nothing says that there should be one.
@@ -140,13 +148,14 @@ fn head(entries: &[Entry]) -> Option<Head> {
     kept.and_then(|text| serde_json::from_str(text).ok())
 }
 
-/// `{"lines": […]}`, and with a check `"whole"`, `"broken"`, `"gaps"` and `"notes"`.
-fn json(checked: &Checked, is_verified: bool) -> anyhow::Result<()> {
-    if !is_verified {
+/// `{"lines": […]}`, and with a check `"whole"`, `"broken"`, `"gaps"`, `"changed"` and `"notes"`.
+fn json(checked: &Checked, changed: Option<&Vec<String>>) -> anyhow::Result<()> {
+    let Some(changed) = changed else {
         return render::json(&serde_json::json!({"lines": checked.lines}));
-    }
+    };
     let mut value = serde_json::to_value(checked)?;
-    value["whole"] = checked.is_whole().into();
+    value["whole"] = (checked.is_whole() && changed.is_empty()).into();
+    value["changed"] = changed.as_slice().into();
     render::json(&value)
 }
 
@@ -172,18 +181,25 @@ fn row(line: &Line) -> String {
     format!("{:>5} {}", line.n, render::one_line(&what, usize::MAX))
 }
 
-fn verdict(id: &str, checked: &Checked, n_lines: u64) {
+fn verdict(id: &str, checked: &Checked, changed: &[String], n_lines: u64) {
     checked.notes.iter().for_each(|note| render::note(note));
     for gap in checked.gaps.iter().take(MAX_SHOWN_GAPS) {
         render::warn(&format!("a gap: {}", render::one_line(gap, usize::MAX)));
     }
+    for text in changed.iter().take(MAX_SHOWN_GAPS) {
+        render::warn(&format!("changed: {}", render::one_line(text, usize::MAX)));
+    }
     match &checked.broken {
+        None if !changed.is_empty() => render::warn(&format!(
+            "the messages of session {id} are not those of its audit log: {}",
+            render::count(changed.len() as u64, "difference")
+        )),
         None if !checked.gaps.is_empty() => render::warn(&format!(
             "the audit log of session {id} is not whole: {}",
             render::count(checked.gaps.len() as u64, "gap")
         )),
         None => render::note(&format!(
-            "the audit log of session {id} is whole: {}",
+            "the audit log of session {id} is whole: {}, and the messages are those that it has hashes of",
             render::count(n_lines, "line")
         )),
         Some(why) => render::warn(&format!("the audit log of session {id} is broken: {why}")),

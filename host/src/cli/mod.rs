@@ -111,7 +111,8 @@ fn run_program() -> ExitCode {
         return help_or_error(&no_command());
     };
     let hears_plugins = matches!(&command, Command::Demo(demo) if demo.all);
-    log_to_stderr(hears_plugins, is_author(&command));
+    let limits_plugins = matches!(command, Command::Serve(_));
+    log_to_stderr(hears_plugins, is_author(&command), limits_plugins);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -260,19 +261,23 @@ fn is_author(command: &Command) -> bool {
 }
 
 /// Logs are for those who look for them: `RIND_LOG=debug`, `RIND_LOG=plugin=info`. What plugins write is kept besides for a demo
-/// that reports on them.
-fn log_to_stderr(hears_plugins: bool, shows_plugins: bool) {
+/// that reports on them. With `limits_plugins` each of them has a number of lines a minute, unless `RIND_LOG` asks for all.
+fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool) {
     let by_default = if shows_plugins {
         "warn,plugin=debug"
     } else {
         "warn"
     };
-    let filter = EnvFilter::try_from_env("RIND_LOG").unwrap_or_else(|_| EnvFilter::new(by_default));
+    let asked = EnvFilter::try_from_env("RIND_LOG").ok();
+    let limited = (limits_plugins && asked.is_none())
+        .then(|| render::lines::Limited(render::lines::of_process()));
+    let filter = asked.unwrap_or_else(|| EnvFilter::new(by_default));
     let stderr = tracing_subscriber::fmt::layer()
         .with_writer(|| render::hold::LogWriter)
         .with_ansi(render::has_terminal() && std::env::var_os("NO_COLOR").is_none())
         .without_time()
         .compact()
+        .with_filter(limited)
         .with_filter(filter);
     let log = tracing_subscriber::registry()
         .with(stderr)

@@ -9,9 +9,9 @@ use super::git_settings::git_settings;
 use super::render;
 use crate::config::Config;
 use crate::paths::Paths;
-use crate::tool::builtin::{Commands, Confining};
+use crate::tool::builtin::{Commands, Confining, Retried};
 use crate::tool::process::confine::{
-    Confinement, Detected, Mechanism, check_apart, detect, program_in, system_folders,
+    Confinement, Detected, Mechanism, Obstacle, check_apart, detect, program_in, system_folders,
     tool_folders, tool_folders_of,
 };
 use crate::tool::sandbox::{Choice, Need, SandboxConfig, commands};
@@ -19,7 +19,56 @@ use crate::tool::sandbox::{Choice, Need, SandboxConfig, commands};
 pub(super) struct Sandbox {
     pub(super) config: SandboxConfig,
     /// Confinement of commands, or the reason why there is none.
-    pub(super) detected: Result<Detected, String>,
+    pub(super) detected: Result<Detected, Obstacle>,
+    /// Confinement that each call tries to set up again, where that has failed.
+    retried: Option<Retried>,
+}
+
+/// A search for the mechanism that confines commands, which can be repeated.
+#[derive(Clone)]
+struct Search {
+    wanted: Confinement,
+    choice: Choice,
+    bwrap: Option<PathBuf>,
+    /// Folders of Rind's own, and the one of them that the trial must not reach.
+    own: Vec<PathBuf>,
+    forbidden: PathBuf,
+}
+
+impl Search {
+    async fn run(&self) -> Result<Detected, Obstacle> {
+        let overlap = self.wanted.check(&self.own);
+        overlap.map_err(|overlap| Obstacle::Failed(overlap.to_string()))?;
+        let mut confinement = self.wanted.clone();
+        confinement.mechanism = match (self.choice, &self.bwrap) {
+            (Choice::Bwrap, Some(bwrap)) => Mechanism::Bwrap(bwrap.clone()),
+            (Choice::Bwrap, None) => {
+                return Err(Obstacle::Failed(
+                    "`mechanism = \"bwrap\"` in [sandbox] of config.toml, and there is no program `bwrap` outside of what \
+                     commands may write"
+                        .to_owned(),
+                ));
+            }
+            (Choice::Landlock, _) => Mechanism::Landlock,
+            (Choice::Auto | Choice::Namespaces, _) => Mechanism::Namespaces,
+        };
+        let only_that = self.choice != Choice::Auto;
+        detect(
+            confinement,
+            self.bwrap.as_deref(),
+            only_that,
+            &self.forbidden,
+        )
+        .await
+    }
+
+    /// Repeats the search at each call.
+    fn retried(self) -> Retried {
+        Retried::new(self.wanted.clone(), move || {
+            let search = self.clone();
+            Box::pin(async move { search.run().await.map(|detected| detected.confinement) })
+        })
+    }
 }
 
 /// Finds out how commands can be confined. Done once in a process, because it starts one.
@@ -34,59 +83,81 @@ pub(super) async fn sandbox_of(
     config: SandboxConfig,
     own: &[PathBuf],
 ) -> anyhow::Result<Sandbox> {
-    if config.bash == Need::Off {
-        let detected = Err("`bash = \"off\"` in [sandbox] of config.toml".to_owned());
-        return Ok(Sandbox { config, detected });
+    if config.need() == Need::Off {
+        let why = "`bash = \"off\"` in [sandbox] of config.toml".to_owned();
+        return Ok(Sandbox {
+            config,
+            detected: Err(Obstacle::Missing(why)),
+            retried: None,
+        });
     }
-    let mut confinement = confinement(paths, &config, own)?;
+    let mut wanted = confinement(paths, &config, own)?;
     // These programs run unconfined.
-    let folders: Vec<PathBuf> = not_writable(path_folders(), &confinement.write).collect();
-    confinement.git_settings = git_settings(&folders).await;
-    let bwrap = program_in("bwrap", folders);
-    let detected = match (confinement.check(own), config.mechanism, &bwrap) {
-        (Err(overlap), ..) => Err(overlap.to_string()),
-        (_, Choice::Bwrap, None) => Err(
-            "`mechanism = \"bwrap\"` in [sandbox] of config.toml, and there is no program `bwrap` outside of what commands \
-             may write"
-                .to_owned(),
-        ),
-        (_, choice, _) => {
-            confinement.mechanism = match (choice, &bwrap) {
-                (Choice::Bwrap, Some(bwrap)) => Mechanism::Bwrap(bwrap.clone()),
-                (Choice::Landlock, _) => Mechanism::Landlock,
-                _ => Mechanism::Namespaces,
-            };
-            let only_that = choice != Choice::Auto;
-            detect(confinement, bwrap.as_deref(), only_that, &paths.data).await
-        }
+    let folders: Vec<PathBuf> = not_writable(path_folders(), &wanted.write).collect();
+    wanted.git_settings = git_settings(&folders).await;
+    let search = Search {
+        wanted,
+        choice: config.mechanism,
+        bwrap: program_in("bwrap", folders),
+        own: own.to_vec(),
+        forbidden: paths.data.clone(),
     };
-    Ok(Sandbox { config, detected })
+    let detected = search.run().await;
+    Ok(Sandbox {
+        config,
+        retried: matches!(detected, Err(Obstacle::Failed(_))).then(|| search.retried()),
+        detected,
+    })
 }
 
 impl Sandbox {
     /// Returns the way in which commands of `bash` run.
     pub(super) fn quiet_commands(&self) -> Commands {
-        // Only Linux hands what lost its parent to another process than the first.
-        let keeper = std::env::current_exe()
-            .ok()
-            .filter(|_| cfg!(target_os = "linux"));
-        commands(&self.config, &self.detected, keeper)
+        commands(
+            &self.config,
+            &self.detected,
+            keeper(),
+            self.retried.as_ref(),
+        )
+    }
+
+    /// Returns the reason why commands are refused, or would be where they must run confined.
+    pub(super) fn why_refused(&self) -> Option<&str> {
+        self.detected.as_ref().err().map(Obstacle::why)
     }
 
     /// Returns the way in which commands run, and says so when it is not what was hoped for.
     pub(super) fn commands(&self) -> Commands {
         let commands = self.quiet_commands();
         match &commands.confining {
-            Confining::Unconfined { why, .. } => render::warn(&format!(
-                "commands of bash run unconfined: {why}; see `rind doctor`"
-            )),
+            Confining::Unconfined { why, .. } => warn_unconfined(why),
             Confining::Refused(why) => render::warn(&format!(
                 "bash is refused, because its commands must run confined and cannot: {why}; see `rind doctor`"
             )),
+            Confining::Retried(_) => {
+                let why = self.why_refused().unwrap_or_default();
+                render::warn(&format!(
+                    "bash is refused until its commands can be confined, which each call tries again: {why}; see `rind doctor`"
+                ));
+            }
             Confining::Free | Confining::Kept(_) | Confining::Confined(_) => {}
         }
         commands
     }
+}
+
+/// Rind's own binary, which ends what unconfined commands leave behind.
+pub(super) fn keeper() -> Option<PathBuf> {
+    // Only Linux hands what lost its parent to another process than the first.
+    let program = std::env::current_exe().ok();
+    program.filter(|_| cfg!(target_os = "linux"))
+}
+
+/// Warns that nothing confines commands, for this reason.
+pub(super) fn warn_unconfined(why: &str) {
+    render::warn(&format!(
+        "commands of bash run unconfined: {why}; see `rind doctor`"
+    ));
 }
 
 /// Folders of Rind's own, which no command may see.

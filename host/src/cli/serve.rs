@@ -51,7 +51,7 @@ pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
     drop(ready.exits);
     tokio::spawn(interrupted.pass_on(cancel.clone()));
     let (sender, events) = mpsc::channel(MAX_WAITING_EVENTS);
-    let renderer = LoopRenderer::new(of_session, args.json);
+    let renderer = LoopRenderer::new(of_session, &render::lines::of_process(), args.json);
     let shown = show(events, renderer, file);
     let ends = loops.watch(sender).run(&cancel).await;
     if tokio::time::timeout(GRACE, shown).await.is_err() {

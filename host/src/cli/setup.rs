@@ -22,9 +22,9 @@ use crate::model::Models;
 use crate::package::installed;
 use crate::package::lock_file::{Entry, Locked};
 use crate::package::signature::InstallConfig;
-use crate::paths::{HOME_VARIABLE, Paths};
+use crate::paths::{HOME_VARIABLE, Paths, file_name};
 use crate::plugin::compile::Compiler;
-use crate::plugin::discover::Source;
+use crate::plugin::discover::{Source, discover};
 use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::plugin::protected;
 use crate::price::Prices;
@@ -164,18 +164,48 @@ pub(super) fn provider(
     Ok(selected)
 }
 
-/// Returns the folders of plugins that come with this installation: those that the program carries, then its share folder. With
-/// `RIND_HOME` it is the folder `managed` in there, which takes the place of both when it exists.
-pub(super) fn managed_folders() -> Vec<PathBuf> {
+/// The variable that names a folder of plugins to take the place of those that the program carries. Nothing else does: a folder
+/// that somebody happens to make must not remove guards.
+pub(super) const MANAGED_VARIABLE: &str = "RIND_MANAGED";
+
+/// Returns the folders of plugins that come with this installation: those that the program carries, then its share folder, or
+/// the folder `managed` in `RIND_HOME`; or only the one that `RIND_MANAGED` names.
+///
+/// # Errors
+/// `RIND_MANAGED` names no folder that can be read.
+pub(super) fn managed_folders() -> anyhow::Result<Vec<PathBuf>> {
     let installed = installed_folder();
-    if env(HOME_VARIABLE).is_some() && installed.as_ref().is_some_and(|folder| folder.is_dir()) {
-        return installed.into_iter().collect();
+    let Some(named) = named_managed_folder() else {
+        return Ok(std::iter::once(carried::core()).chain(installed).collect());
+    };
+    std::fs::read_dir(&named).with_context(|| {
+        Usage(format!(
+            "read the plugins in {} (unset {MANAGED_VARIABLE} to use those that rind carries)",
+            named.display()
+        ))
+    })?;
+    Ok(vec![named])
+}
+
+fn named_managed_folder() -> Option<PathBuf> {
+    env(MANAGED_VARIABLE).map(PathBuf::from)
+}
+
+/// Returns the names of the carried plugins that `RIND_MANAGED` removes, which is all of them.
+pub(super) fn replaced_plugins() -> Vec<String> {
+    if named_managed_folder().is_none() {
+        return Vec::new();
     }
-    std::iter::once(carried::core()).chain(installed).collect()
+    let sources = [Source::new(Trust::Managed, carried::core())];
+    let found = discover(&sources, Some(&carried::files())).into_iter();
+    found.map(|found| file_name(&found.folder)).collect()
 }
 
 /// Returns the folder on the disk among them.
 fn installed_folder() -> Option<PathBuf> {
+    if let Some(named) = named_managed_folder() {
+        return Some(named);
+    }
     if let Some(home) = env(HOME_VARIABLE) {
         return Some(Path::new(&home).join("managed"));
     }
@@ -190,7 +220,7 @@ pub(super) fn load_options(
     project: Option<Arc<HeldFolder>>,
     grants: GrantOptions,
 ) -> anyhow::Result<LoadOptions> {
-    let managed = managed_folders().into_iter();
+    let managed = managed_folders()?.into_iter();
     let managed = managed.map(|path| Source::new(Trust::Managed, path));
     let mut sources: Vec<Source> = managed.collect();
     let mut chosen = Vec::new();

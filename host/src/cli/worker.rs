@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::disk::TemporaryFolder;
 use crate::tool::process::confine::{
-    cap_memory_and_time, confine_this_process, end_with_parent, hide_process,
+    Obstacle, cap_memory_and_time, confine_this_process, end_with_parent, hide_process,
 };
 use crate::tool::process::{Ending, Finished, Process};
 
@@ -21,9 +22,6 @@ const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 
 /// Beginning of the names of private folders.
 const PREFIX: &str = "rind-worker-";
-
-/// Age of a private folder that nobody uses any more: many times the longest deadline.
-const STALE: Duration = Duration::from_secs(1800);
 
 /// Names of the files in the private folder.
 pub(super) const INPUT: &str = "input.json";
@@ -56,11 +54,7 @@ impl Worker {
         let failed = |error: std::io::Error| {
             format!("cannot prepare the process that {}: {error}", self.name)
         };
-        let private = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .tempdir()
-            .map_err(failed)?;
-        sweep(private.path());
+        let private = TemporaryFolder::new(PREFIX).map_err(failed)?;
         fs::write(private.path().join(INPUT), input).map_err(failed)?;
         let args: Vec<OsString> = vec![self.command.into(), private.path().into()];
         let finished = Process {
@@ -128,7 +122,9 @@ impl Worker {
         cap_memory_and_time(self.max_memory_bytes, self.max_cpu_seconds)
             .map_err(|e| format!("resource limits: {e}"))?;
         // Where the kernel cannot do it the library still is what it was: safe Rust that was handed text. `rind doctor` says it.
-        let _ = confine_this_process(&folder);
+        if let Err(Obstacle::Failed(why)) = confine_this_process(&folder) {
+            return Err(format!("cannot confine it: {why}; try again"));
+        }
         // What a hostile text ends leaves no dump.
         hide_process();
         // On a thread: the stack of this one has the size that somebody set for the shell.
@@ -137,23 +133,5 @@ impl Worker {
             .spawn(move || work(&folder).map_err(|e| e.to_string()))
             .map_err(|e| format!("cannot start a thread: {e}"))?;
         work.join().map_err(|_| "internal error".to_owned())?
-    }
-}
-
-/// Removes private folders beside this one that a program left which was ended by a signal: somebody's source is in them.
-fn sweep(own: &Path) {
-    let Some(above) = own.parent() else { return };
-    for entry in fs::read_dir(above).into_iter().flatten().flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            continue;
-        }
-        let is_stale = entry.metadata().is_ok_and(|found| {
-            let age = found.modified().map(|time| time.elapsed());
-            // Those of other users stay: they cannot be removed.
-            found.is_dir() && age.is_ok_and(|age| age.is_ok_and(|age| age > STALE))
-        });
-        if is_stale {
-            let _ = fs::remove_dir_all(entry.path());
-        }
     }
 }

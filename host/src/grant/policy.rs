@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::pattern::CapabilityPattern;
 use super::table::Ruling;
@@ -49,6 +50,7 @@ struct PluginLists {
     /// Whether nothing runs without it.
     require: bool,
     /// Digest of the content that `allow` and `require` are for.
+    #[serde(deserialize_with = "content_digest")]
     digest: Option<String>,
     allow: Vec<CapabilityPattern>,
     ask: Vec<CapabilityPattern>,
@@ -293,6 +295,25 @@ fn text(path: &Path) -> Result<Option<String>, PolicyError> {
         .map_err(|e| refuse(format!("cannot be read: {e}")))
 }
 
+/// Prefix of digests of content, and number of the digits that follow.
+const DIGEST_PREFIX: &str = "blake3:";
+const DIGEST_DIGITS: usize = 64;
+
+/// Reads the digest of a plugin's content. One that is malformed would never match, and a rule with it would never count.
+fn content_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let digest = String::deserialize(deserializer)?;
+    let digits = digest.strip_prefix(DIGEST_PREFIX).unwrap_or_default();
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if digits.len() != DIGEST_DIGITS || !digits.bytes().all(is_digit) {
+        return Err(D::Error::custom(format!(
+            "`{}` is not the digest of a plugin's content, which is `{DIGEST_PREFIX}` and {DIGEST_DIGITS} digits of 0-9 and a-f, \
+             as `rind plugin inspect NAME --grants` shows it",
+            digest.escape_debug()
+        )));
+    }
+    Ok(Some(digest))
+}
+
 fn parse(text: &str, path: &Path) -> Result<(String, File), PolicyError> {
     let file = toml::from_str(text).map_err(|e| PolicyError {
         path: path.to_owned(),
@@ -305,14 +326,18 @@ fn parse(text: &str, path: &Path) -> Result<(String, File), PolicyError> {
 mod tests {
     use super::*;
 
-    /// The ruling of the policy in these texts on a capability of the plugin `p`, whose digest is `blake3:1`.
+    /// Content of the plugin `p`, and other content.
+    const CONTENT: &str = "blake3:1111111111111111111111111111111111111111111111111111111111111111";
+    const OTHER: &str = "blake3:2222222222222222222222222222222222222222222222222222222222222222";
+
+    /// The ruling of the policy in these texts on a capability of the plugin `p`.
     fn ruling(texts: &[&str], trust: Trust, wanted: &str) -> String {
         let paths = ["admin", "user"].map(Path::new);
         let texts: Vec<_> = texts.iter().copied().zip(paths).collect();
         let asker = Asker {
             plugin: "p",
             trust,
-            content: "blake3:1",
+            content: CONTENT,
         };
         match Policy::parse(&texts).unwrap().ruling(asker, &wanted.into()) {
             None => "-".to_owned(),
@@ -350,14 +375,12 @@ mod tests {
     #[test]
     fn a_name_alone_allows_nothing_to_a_plugin_that_anybody_could_have_named() {
         for (digest, trust, expected) in [
-            ("", Trust::Local, "-"),
-            (
-                "digest = \"blake3:1\"",
-                Trust::Local,
-                "allow by [plugins.p] in admin",
-            ),
-            ("digest = \"blake3:2\"", Trust::User, "-"),
+            (None, Trust::Local, "-"),
+            (Some(CONTENT), Trust::Local, "allow by [plugins.p] in admin"),
+            (Some(OTHER), Trust::User, "-"),
         ] {
+            let digest = digest.map(|digest| format!("digest = \"{digest}\""));
+            let digest = digest.unwrap_or_default();
             let text = format!("[plugins.p]\n{digest}\nallow = [\"session\"]");
             assert_eq!(ruling(&[&text], trust, "session"), expected);
         }
@@ -385,6 +408,14 @@ mod tests {
             "[plugin.x]\n",
             "[trust.root]\nallow = []",
             "[trust.user]\nallow = [\"sesion\"]",
+            "[plugins.p]\ndigest = \"sha256:00\"",
+            "[plugins.p]\ndigest = \"blake3:00\"",
+            "[plugins.p]\ndigest = \"\"",
+            &format!("[plugins.p]\ndigest = \"sha256{}\"", &CONTENT[6..]),
+            &format!(
+                "[plugins.p]\ndigest = \"{}A\"",
+                &CONTENT[..CONTENT.len() - 1]
+            ),
         ] {
             let error = Policy::parse(&[(text, Path::new("policy.toml"))]).unwrap_err();
             assert!(error.to_string().contains("line"), "{error}");

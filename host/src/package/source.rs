@@ -41,6 +41,14 @@ impl Source {
             _ => self == other,
         }
     }
+
+    /// Returns a text that is the same for sources that [are](Self::is_same) the same, and for no others.
+    pub(crate) fn identity(&self) -> String {
+        match self {
+            Self::Path(path) => format!("path {}", path.display()),
+            Self::Registry(reference) => format!("registry {}", reference.repository()),
+        }
+    }
 }
 
 impl fmt::Display for Source {

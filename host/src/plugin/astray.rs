@@ -35,8 +35,8 @@ pub(super) fn todo(folder: &Path, held: Option<&HeldFolder>) -> String {
     "write one, or move the folder away when it is for something else".to_owned()
 }
 
-/// Returns complaints about files in a folder of plugins that have no effect: manifests and components beside the
-/// folders of plugins, and sources without a manifest, which may be those of something else.
+/// Returns complaints about folders of plugins that cannot be read, and about files in them that have no effect: manifests and
+/// components beside the folders of plugins, and sources without a manifest, which may be those of something else.
 pub(super) fn astray(sources: &[Source], held: Option<&HeldFolder>) -> Vec<String> {
     let has_manifest = |folder: &Path| files::is_there(&folder.join(FILE_NAME), held);
     let mut said = Vec::new();
@@ -44,6 +44,12 @@ pub(super) fn astray(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Strin
         if source.trust == Trust::Local && has_manifest(&source.path) {
             continue;
         }
+        said.extend(files::unreadable(&source.path, held).map(|error| {
+            format!(
+                "the plugins in {} are not loaded: {error}",
+                source.path.display()
+            )
+        }));
         let mut names = files::file_names_in(&source.path, held);
         names.retain(|name| name == FILE_NAME || is_misnamed(name) || is_component(name));
         said.extend(names.into_iter().map(|name| {

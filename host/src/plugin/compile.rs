@@ -16,7 +16,9 @@ use wasmtime::component::Component;
 use super::cache::ComponentBytes;
 use super::engine::engine;
 use super::{Error, foreign};
-use crate::tool::process::confine::{cap_memory_and_time, confine_this_process, end_with_parent};
+use crate::tool::process::confine::{
+    Obstacle, cap_memory_and_time, confine_this_process, end_with_parent,
+};
 use crate::tool::process::{Ending, Finished, Process};
 
 /// The hidden command of the helper.
@@ -212,9 +214,15 @@ pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), Stri
     let folder = PathBuf::from(args.next().unwrap_or_default());
     end_with_parent();
     cap_memory_and_time(memory, seconds).map_err(|e| format!("resource limits: {e}"))?;
-    // Where the kernel cannot do it the compiler still is what it was: safe Rust that was handed bytes. `rind doctor` says it.
-    if let Err(why) = confine_this_process(&folder) {
-        fs::write(folder.join(UNCONFINED), why).map_err(|e| format!("cannot store it: {e}"))?;
+    match confine_this_process(&folder) {
+        Ok(()) => {}
+        // Where the kernel cannot do it the compiler still is what it was: safe Rust that was handed bytes. `rind doctor` says it.
+        Err(Obstacle::Missing(why)) => {
+            fs::write(folder.join(UNCONFINED), why).map_err(|e| format!("cannot store it: {e}"))?;
+        }
+        Err(Obstacle::Failed(why)) => {
+            return Err(format!("cannot confine the compiler: {why}; try again"));
+        }
     }
     let bytes = fs::read(folder.join(INPUT)).map_err(|e| format!("cannot read it: {e}"))?;
     let engine = engine().map_err(|e| e.to_string())?;

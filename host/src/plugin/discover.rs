@@ -27,7 +27,7 @@ impl Source {
 }
 
 /// A folder with a manifest in it, or with something that is meant for a plugin.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// Trust of the plugins in it.
     pub trust: Trust,
@@ -56,9 +56,17 @@ pub fn discover(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
             folder,
         }));
     }
-    found.sort();
+    sort(&mut found, held);
     found.dedup();
     found
+}
+
+/// Sorts plugins so that of two with the same name the first one is loaded: the most trusted first, then those in memory, then
+/// by path. The program carries its core in memory, so no folder on the disk removes a plugin of the core by its name.
+pub(super) fn sort(found: &mut [Found], held: Option<&HeldFolder>) {
+    let is_on_disk = |folder: &Path| !held.is_some_and(|held| held.covers(folder));
+    found
+        .sort_by_cached_key(|found| (found.trust, is_on_disk(&found.folder), found.folder.clone()));
 }
 
 fn plugin_folders(source: &Source, held: Option<&HeldFolder>) -> Vec<PathBuf> {

@@ -38,6 +38,17 @@ pub(super) fn folders_in(path: &Path, held: Option<&HeldFolder>) -> Vec<PathBuf>
     }
 }
 
+/// Returns the error for a folder that is there and cannot be read. One that is not there is none.
+pub(super) fn unreadable(path: &Path, held: Option<&HeldFolder>) -> Option<io::Error> {
+    if covering(path, held).is_some() {
+        return None;
+    }
+    let error = std::fs::read_dir(path).err()?;
+    // A link that leads nowhere is there.
+    let is_missing = error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err();
+    (!is_missing).then_some(error)
+}
+
 /// Names of the regular files that are directly in a folder, in order.
 pub(super) fn file_names_in(path: &Path, held: Option<&HeldFolder>) -> Vec<String> {
     let mut names = match covering(path, held) {

@@ -124,7 +124,7 @@ impl PluginSet {
         let notes = options.installed.iter().filter_map(|own| own.note.clone());
         set.refused.extend(notes);
         found.extend(options.chosen.iter().cloned());
-        found.sort();
+        super::discover::sort(&mut found, options.held.as_deref());
         if !found.is_empty() {
             let loader = Loader {
                 engine: engine()?,
@@ -164,9 +164,10 @@ impl PluginSet {
                 // A protected plugin is only switched off by the administrator, also when it is broken.
                 let is_protected = protected::is_protected(&name) && found.trust == Trust::Managed;
                 let policy = protected::policy(&name, &loader.options.grants.policy);
-                let why = match policy.disables(&name) {
-                    Some(place) => Why::Disallowed { place },
-                    None => (!is_protected)
+                let why = match (policy.disables(&name), self.holder(&name)) {
+                    (Some(place), _) => Why::Disallowed { place },
+                    (None, Some(by)) => Why::Shadowed { by },
+                    (None, None) => (!is_protected)
                         .then(|| loader.options.switched_off(&name, found.trust))
                         .flatten()
                         .unwrap_or(Why::Failed(error)),

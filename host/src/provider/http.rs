@@ -273,7 +273,6 @@ impl Http {
         let mut response = self.send(attempt, request, &mut wait).await?;
         let mut body = Vec::new();
         while let Some(piece) = wait.until(response.chunk()).await? {
-            wait.progress();
             body.extend_from_slice(&piece);
             if body.len() > MAX_DOCUMENT_BYTES {
                 let what = format!("more than {} MiB", MAX_DOCUMENT_BYTES >> 20);

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +12,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Script;
+use crate::disk::TemporaryFolder;
 use crate::json;
 use crate::paths::Paths;
 use crate::point::deadline::paused;
@@ -30,6 +30,12 @@ const MAX_ERRORS_BYTES: usize = 1 << 20;
 
 /// Bytes of errors that are shown.
 const SHOWN_ERRORS_BYTES: usize = 500;
+
+/// Begins the names of temporary folders for the input of scripts.
+pub(super) const TEMPORARY_PREFIX: &str = "rind-hook-";
+
+/// Name of the file with the input.
+const INPUT: &str = "input.json";
 
 /// Longest time for looking at the workspace before or after a script. Neither is the script's work, nor anybody's to wait for.
 const MAX_LOOK: Duration = Duration::from_secs(60);
@@ -73,23 +79,20 @@ impl Program {
         }
     }
 
-    fn around(&self) -> Result<Around, Failure> {
-        self.commands.around().map_err(|why| {
-            Failure::Unavailable(format!(
-                "scripts run as commands of bash, which must run confined (`bash = \"required\"` in [sandbox] of \
-                 config.toml), and this machine cannot do it: {why}"
-            ))
+    async fn around(&self) -> Result<Around, Failure> {
+        self.commands.around().await.map_err(|why| {
+            Failure::Unavailable(format!("scripts run as commands of bash, which {why}"))
         })
     }
 
     /// Looks at what the process may change.
     async fn look(&self) -> Result<Look, Failure> {
-        let confine = self.around()?.confine;
+        let confine = self.around().await?.confine;
         Ok(Look::before(&self.workspace, confine.as_ref()).await)
     }
 
     /// Makes the process, which reads from this file or named pipe.
-    pub(super) fn process(
+    pub(super) async fn process(
         &self,
         stdin: PathBuf,
         deadline: Duration,
@@ -98,7 +101,7 @@ impl Program {
         let Around {
             mut confine,
             keeper,
-        } = self.around()?;
+        } = self.around().await?;
         if let Some(confinement) = &mut confine {
             confinement.read.extend(self.readable.iter().cloned());
         }
@@ -156,7 +159,9 @@ pub(super) async fn run(
     let running = tokio::spawn(async move {
         let input = tokio::task::spawn_blocking(move || written(&input)).await;
         let input = input.map_err(failed)?.map_err(failed)?;
-        let process = program.process(input.path().to_owned(), deadline + GRACE, on_line)?;
+        let process = program
+            .process(input.path().join(INPUT), deadline + GRACE, on_line)
+            .await?;
         let finished = process.run(&cancel).await;
         drop(ended);
         look.refuse().await.into_iter().for_each(on_planted);
@@ -187,11 +192,10 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 }
 
 /// A file of the input that nobody else can read: a program that reads none of it must not be able to stop us.
-fn written(input: &[u8]) -> std::io::Result<tempfile::NamedTempFile> {
-    let mut file = tempfile::Builder::new().prefix("rind-hook-").tempfile()?;
-    file.write_all(input)?;
-    file.flush()?;
-    Ok(file)
+fn written(input: &[u8]) -> std::io::Result<TemporaryFolder> {
+    let folder = TemporaryFolder::new(TEMPORARY_PREFIX)?;
+    std::fs::write(folder.path().join(INPUT), input)?;
+    Ok(folder)
 }
 
 /// Reads an outcome. One that says nothing changes nothing.

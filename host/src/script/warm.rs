@@ -17,6 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::json::Call;
 use super::once::{self, Flood, MAX_OUTCOME_BYTES, Program};
+use crate::disk::TemporaryFolder;
 use crate::json;
 use crate::lock::lock;
 use crate::point::deadline::waiting;
@@ -133,7 +134,9 @@ impl Running {
                 }
             })
         };
-        let process = program.process(pipe.path().join(PIPE), FOREVER, on_line)?;
+        let process = program
+            .process(pipe.path().join(PIPE), FOREVER, on_line)
+            .await?;
         let (sender, ended) = oneshot::channel();
         let until = cancel.clone();
         tokio::spawn(async move {
@@ -257,8 +260,8 @@ async fn answer(lines: &mut Receiver<String>, id: u64) -> Result<Result<Value, F
 const PIPE: &str = "calls";
 
 /// Makes a named pipe that nobody else can open, and the way to write to it before anybody reads.
-fn named_pipe() -> std::io::Result<(tempfile::TempDir, OpenOptions)> {
-    let folder = tempfile::Builder::new().prefix("rind-hook-").tempdir()?;
+fn named_pipe() -> std::io::Result<(TemporaryFolder, OpenOptions)> {
+    let folder = TemporaryFolder::new(once::TEMPORARY_PREFIX)?;
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(
         rustix::fs::CWD,

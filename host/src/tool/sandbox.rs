@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::builtin::{Commands, Confining};
+use super::builtin::{Commands, Confining, Retried};
 use super::process::Passed;
-use super::process::confine::{Detected, Limits};
+use super::process::confine::{Detected, Limits, Obstacle};
 use crate::config::{Section, number};
 
 /// Whether commands must run confined.
@@ -17,9 +17,10 @@ use crate::config::{Section, number};
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Need {
     /// Commands run confined or not at all.
-    Required,
-    /// Commands run confined where the machine supports it; elsewhere a notice says that they are not.
     #[default]
+    Required,
+    /// Commands run confined. On a machine that has none of the mechanisms they run with all rights of the user, and a notice
+    /// says so. Where a mechanism is there and failed, they are refused.
     WhenPossible,
     /// Commands run with all rights of the user.
     Off,
@@ -44,8 +45,8 @@ pub(crate) enum Choice {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SandboxConfig {
-    /// Whether the commands of `bash` must run confined. Default: when-possible.
-    pub bash: Need,
+    /// Whether the commands of `bash` must run confined. Default: required.
+    pub bash: Option<Need>,
     /// Confinement of commands. Default: auto.
     pub mechanism: Choice,
     /// Whether they may open network connections. Default: no.
@@ -78,6 +79,12 @@ pub(crate) struct SandboxConfig {
 }
 
 impl SandboxConfig {
+    /// Returns whether commands must run confined.
+    #[must_use]
+    pub(crate) fn need(&self) -> Need {
+        self.bash.unwrap_or_default()
+    }
+
     /// Returns the resource limits of a command.
     #[must_use]
     pub(crate) fn limits(&self) -> Limits {
@@ -99,24 +106,97 @@ impl Section for SandboxConfig {
 
 /// Returns the way in which commands run, from the settings and what was
 /// [detected](crate::tool::process::confine::detect). `keeper` is Rind's own binary, which ends
-/// what unconfined commands leave behind.
+/// what unconfined commands leave behind. `retried` is the confinement that each call tries to set up again where that has
+/// failed.
 #[must_use]
 pub(crate) fn commands(
     config: &SandboxConfig,
-    detected: &Result<Detected, String>,
+    detected: &Result<Detected, Obstacle>,
     keeper: Option<PathBuf>,
+    retried: Option<&Retried>,
 ) -> Commands {
-    let confining = match (config.bash, detected) {
+    let confining = match (config.need(), detected) {
         (Need::Off, _) => keeper.map_or(Confining::Free, Confining::Kept),
         (_, Ok(detected)) => Confining::Confined(detected.confinement.clone()),
-        (Need::WhenPossible, Err(why)) => Confining::Unconfined {
-            why: why.clone(),
-            keeper,
-        },
-        (Need::Required, Err(why)) => Confining::Refused(why.clone()),
+        (_, Err(Obstacle::Failed(why))) => retried.map_or_else(
+            || Confining::Refused(why.clone()),
+            |retried| Confining::Retried(retried.clone()),
+        ),
+        // An operator who chooses a mechanism wants that one or none.
+        (Need::WhenPossible, Err(Obstacle::Missing(why))) if config.mechanism == Choice::Auto => {
+            Confining::Unconfined {
+                why: why.clone(),
+                keeper,
+            }
+        }
+        (_, Err(Obstacle::Missing(why))) => Confining::Refused(why.clone()),
     };
     Commands {
         confining,
         env: config.env.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::tool::process::confine::{Confinement, Mechanism};
+
+    /// Name of the way in which commands run.
+    fn way(bash: Option<Need>, mechanism: Choice, obstacle: Obstacle) -> &'static str {
+        let config = SandboxConfig {
+            bash,
+            mechanism,
+            ..SandboxConfig::default()
+        };
+        let wanted = Confinement {
+            helper: PathBuf::new(),
+            mechanism: Mechanism::Landlock,
+            write: Vec::new(),
+            read: Vec::new(),
+            network: false,
+            limits: Limits::default(),
+            git_settings: String::new(),
+        };
+        let retried = Retried::new(wanted, || {
+            Box::pin(std::future::ready(Err(Obstacle::Failed(String::new()))))
+        });
+        let keeper = Some(Path::new("/rind").to_owned());
+        match commands(&config, &Err(obstacle), keeper, Some(&retried)).confining {
+            Confining::Free | Confining::Kept(_) => "off",
+            Confining::Confined(_) => "confined",
+            Confining::Unconfined { .. } => "unconfined",
+            Confining::Refused(_) => "refused",
+            Confining::Retried(_) => "retried",
+        }
+    }
+
+    #[test]
+    fn a_confinement_that_failed_never_lets_commands_run_and_a_missing_one_only_where_the_operator_says_so()
+     {
+        let missing = || Obstacle::Missing("no Landlock".to_owned());
+        let failed = || Obstacle::Failed("disk full".to_owned());
+        for (bash, mechanism, when_missing, when_failed) in [
+            (None, Choice::Auto, "refused", "retried"),
+            (Some(Need::Required), Choice::Auto, "refused", "retried"),
+            (
+                Some(Need::WhenPossible),
+                Choice::Auto,
+                "unconfined",
+                "retried",
+            ),
+            (
+                Some(Need::WhenPossible),
+                Choice::Landlock,
+                "refused",
+                "retried",
+            ),
+            (Some(Need::Off), Choice::Auto, "off", "off"),
+        ] {
+            assert_eq!(way(bash, mechanism, missing()), when_missing, "{bash:?}");
+            assert_eq!(way(bash, mechanism, failed()), when_failed, "{bash:?}");
+        }
     }
 }

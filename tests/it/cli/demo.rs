@@ -135,13 +135,107 @@ fn the_program_carries_the_core_plugins_for_every_command_and_the_example_for_de
     assert_eq!(list.lines().count(), 1, "{list}");
 }
 
+/// Returns the names of the core plugins that run with this folder `managed`, and the check of plugins of `rind doctor`.
+fn with_managed(prepare: impl FnOnce(&Rind)) -> (Vec<String>, serde_json::Value) {
+    let rind = Rind::bare();
+    prepare(&rind);
+    let json = |args: &[&str]| -> serde_json::Value {
+        let mut command = rind.command(args);
+        let ran = rind.finish(command.env_remove("RIND_MANAGED"));
+        serde_json::from_str(&ran.exits(0).stdout).unwrap()
+    };
+    let list = json(&["plugin", "list", "--json"]);
+    let running = list["plugins"].as_array().unwrap().iter();
+    let names = running.filter_map(|row| Some(row["name"].as_str()?.to_owned()));
+    let names = names.filter(|name| CORE.contains(&&**name)).collect();
+    let report = json(&["doctor", "--json"]);
+    let checks = report["checks"].as_array().unwrap();
+    let plugins = checks.iter().find(|check| check["name"] == "plugins");
+    (names, plugins.unwrap().clone())
+}
+
 #[test]
-fn a_folder_of_managed_plugins_under_rind_home_takes_the_place_of_those_that_are_carried() {
+fn no_folder_under_rind_home_removes_a_plugin_that_the_program_carries() {
+    use std::fs;
+    let mut core = CORE;
+    core.sort_unstable();
+    let managed = |rind: &Rind| rind.home().join("managed");
+    let own = |rind: &Rind, file: &str| {
+        let path = managed(rind).join("audit-log").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    };
+    type Prepare<'a> = Box<dyn FnOnce(&Rind) + 'a>;
+    let cases: Vec<(&str, Prepare<'_>, &str)> = vec![
+        (
+            "an empty folder",
+            Box::new(|rind| fs::create_dir(managed(rind)).unwrap()),
+            "10 plugins would run here",
+        ),
+        (
+            "an empty folder with the name of a plugin",
+            Box::new(|rind| fs::create_dir_all(managed(rind).join("audit-log")).unwrap()),
+            "10 plugins would run here",
+        ),
+        (
+            "a component with the name of a plugin",
+            Box::new(|rind| own(rind, "plugin.wasm")),
+            "audit-log: shadowed by",
+        ),
+        (
+            "a broken manifest with the name of a plugin",
+            Box::new(|rind| own(rind, "plugin.toml")),
+            "audit-log: shadowed by",
+        ),
+        (
+            "another plugin",
+            Box::new(|rind| _ = rind.managed("hello")),
+            "11 plugins would run here",
+        ),
+        (
+            "a link that leads nowhere",
+            Box::new(|rind| std::os::unix::fs::symlink("nowhere", managed(rind)).unwrap()),
+            "managed are not loaded: No such file",
+        ),
+        (
+            "a file",
+            Box::new(|rind| fs::write(managed(rind), "").unwrap()),
+            "managed are not loaded: Not a directory",
+        ),
+    ];
+    for (case, prepare, said) in cases {
+        let (names, check) = with_managed(prepare);
+        assert_eq!(names, core, "{case}");
+        let found = check["found"].as_str().unwrap();
+        assert!(found.contains(said), "{case}: {found}");
+    }
+}
+
+#[test]
+fn a_variable_that_replaces_the_core_plugins_names_a_folder_and_doctor_says_what_is_missing() {
     let rind = Rind::default();
     rind.managed("loop-detection");
     let list = rind.run(&["plugin", "list"]).exits(0).stdout;
     assert!(list.starts_with("✓ loop-detection "), "{list}");
     assert_eq!(list.lines().count(), 1, "{list}");
+    let doctor = rind.run(&["doctor"]).exits(0).stdout;
+    assert!(
+        doctor.contains("▲ plugins            1 plugin would run here; RIND_MANAGED takes the place of those that rind carries: \
+                         audit-log, content-safety"),
+        "{doctor}"
+    );
+    for (named, why) in [("nowhere", "No such file"), ("a-file", "Not a directory")] {
+        let rind = Rind::bare();
+        std::fs::write(rind.home().join("a-file"), "").unwrap();
+        let mut command = rind.command(&["plugin", "list"]);
+        command.env("RIND_MANAGED", rind.home().join(named));
+        let ran = rind.finish(&mut command).exits(2);
+        assert!(
+            ran.stderr.contains(why) && ran.stderr.contains("unset RIND_MANAGED"),
+            "{}",
+            ran.stderr
+        );
+    }
 }
 
 /// Two demos once met in one folder of plugins, and one lost a plugin that the other was just replacing.

@@ -75,7 +75,8 @@ fn a_machine_where_everything_works_has_nothing_required_missing() {
         has_state(&report, "group of bash", "ok", "cgroup");
         has_state(&report, "system calls", "ok", "filtered");
     } else {
-        has_state(&report, "commands", "weaker", "bash runs unconfined");
+        let means = "bash is refused: its commands must run confined";
+        assert_eq!(commands["means"], means, "{commands}");
     }
 }
 
@@ -127,7 +128,7 @@ fn folders_that_others_or_tools_could_change_are_weaker() {
         "missing",
         "not apart from the workspace",
     );
-    has_state(&within, "commands", "weaker", "overlaps");
+    has_state(&within, "commands", "missing", "overlaps");
 }
 
 #[test]
@@ -138,6 +139,7 @@ fn what_is_required_and_missing_is_an_exit_code() {
     let (required, code) = report(&rind);
     assert_eq!(code, Some(1));
     has_state(&required, "commands", "missing", "overlaps");
+    fs::remove_file(rind.user_home().join("go")).unwrap();
 
     rind.config("[agentt]\n");
     let (wrong, code) = report(&rind);
@@ -163,15 +165,26 @@ fn what_is_required_and_missing_is_an_exit_code() {
     has_state(&bare, "target for authors", "missing", "");
 }
 
-/// Takes Landlock from this thread and from what it starts, as on a kernel without it.
+/// `landlock_create_ruleset`: one number on all architectures.
 #[cfg(target_os = "linux")]
-fn without_landlock() {
+const LANDLOCK: i64 = 444;
+
+#[cfg(target_os = "linux")]
+const UNSHARE: i64 = if cfg!(target_arch = "x86_64") {
+    272
+} else {
+    97
+};
+
+const ENOSYS: u32 = 38;
+const ENOMEM: u32 = 12;
+
+/// Makes system calls fail with these errors in this thread and in what it starts, as on another kernel.
+#[cfg(target_os = "linux")]
+fn without(call: i64, errno: u32) {
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
-    // Of one number on all architectures.
-    const LANDLOCK_CREATE_RULESET: i64 = 444;
-    const ENOSYS: u32 = 38;
-    let refused = [(LANDLOCK_CREATE_RULESET, Vec::new())].into();
-    let (allow, absent) = (SeccompAction::Allow, SeccompAction::Errno(ENOSYS));
+    let refused = [(call, Vec::new())].into();
+    let (allow, absent) = (SeccompAction::Allow, SeccompAction::Errno(errno));
     let arch = std::env::consts::ARCH.try_into().unwrap();
     let filter = SeccompFilter::new(refused, allow, absent, arch).unwrap();
     let program: BpfProgram = filter.try_into().unwrap();
@@ -187,7 +200,7 @@ fn where_the_kernel_does_not_confine_compiler_and_templates_it_is_said() {
     // A thread: what it gave up does not come back.
     let there = std::thread::scope(|scope| {
         let there = scope.spawn(|| {
-            without_landlock();
+            without(LANDLOCK, ENOSYS);
             here()
         });
         there.join().unwrap()
@@ -196,4 +209,78 @@ fn where_the_kernel_does_not_confine_compiler_and_templates_it_is_said() {
     let found = there["found"].as_str().unwrap();
     assert!(found.contains("this kernel has no Landlock"), "{found}");
     assert!(there["means"].as_str().unwrap().contains("templates"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn only_a_kernel_that_has_no_mechanism_is_said_to_run_commands_unconfined_and_only_where_the_operator_allows_it()
+ {
+    let rind = Rind::default();
+    let bash = |setting: &str| {
+        rind.config(&format!("[sandbox]\nbash = \"{setting}\"\n"));
+        // Without `bwrap`, which may use another system call for its namespaces.
+        let mut command = rind.command(&["doctor", "--json"]);
+        let ran = rind.finish(command.env("PATH", "/nowhere"));
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        check(&report, "commands")
+    };
+    for (namespaces, landlock, setting, state, words) in [
+        (
+            ENOSYS,
+            ENOSYS,
+            "required",
+            "missing",
+            "this kernel has no Landlock",
+        ),
+        (
+            ENOSYS,
+            ENOSYS,
+            "when-possible",
+            "weaker",
+            "bash runs unconfined: ",
+        ),
+        (
+            ENOMEM,
+            ENOSYS,
+            "when-possible",
+            "missing",
+            "confining bash failed: namespaces: ",
+        ),
+        (
+            ENOSYS,
+            ENOMEM,
+            "when-possible",
+            "missing",
+            "confining bash failed: Landlock: ",
+        ),
+        (
+            ENOMEM,
+            0,
+            "when-possible",
+            "missing",
+            "confining bash failed: namespaces: ",
+        ),
+        (
+            ENOSYS,
+            0,
+            "required",
+            "ok",
+            "bash runs confined by Landlock",
+        ),
+    ] {
+        // A thread: what it gave up does not come back.
+        let found = std::thread::scope(|scope| {
+            let found = scope.spawn(|| {
+                without(UNSHARE, namespaces);
+                if landlock != 0 {
+                    without(LANDLOCK, landlock);
+                }
+                bash(setting)
+            });
+            found.join().unwrap()
+        });
+        let case = format!("{namespaces} {landlock} {setting}: {found}");
+        assert_eq!(found["state"], state, "{case}");
+        assert!(found["found"].as_str().unwrap().contains(words), "{case}");
+    }
 }

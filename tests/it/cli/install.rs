@@ -225,6 +225,53 @@ fn a_name_from_another_source_needs_a_flag_and_a_folder_of_ones_own_is_left_alon
 }
 
 #[test]
+fn what_a_removed_plugin_stored_comes_back_with_its_source_and_goes_to_no_other() {
+    let rind = Rind::default();
+    let [one, two] = ["one", "two"].map(|name| hello(&rind, name, "0.1.0", "").join("."));
+    let key = rind.home().join("data/plugins/hello/store/key");
+    let store = |text: &str| {
+        fs::create_dir_all(key.parent().unwrap()).unwrap();
+        fs::write(&key, text).unwrap();
+    };
+    let stored = || fs::read_to_string(&key).ok();
+    let remove = || {
+        let ran = rind.run(&["plugin", "remove", "hello"]).exits(0);
+        assert!(ran.stderr.contains("was put aside"), "{}", ran.stderr);
+    };
+    plugin(&rind, "install", &one).exits(0);
+    store("of one");
+    remove();
+    plugin(&rind, "install", &two).exits(0);
+    assert_eq!(stored(), None);
+    store("of two");
+    remove();
+    let ran = plugin(&rind, "install", &one).exits(0);
+    assert!(
+        ran.stderr.contains("stored before is there again"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(stored().as_deref(), Some("of one"));
+    // What is installed over the same plugin keeps it, also where the operator says that another source has it now.
+    plugin(&rind, "install", &one).exits(0);
+    rind.run(&["plugin", "update"]).exits(0);
+    let two = two.to_str().unwrap();
+    rind.run(&["plugin", "install", two, "--change-source"])
+        .exits(0);
+    assert_eq!(stored().as_deref(), Some("of one"));
+    remove();
+    // Of a plugin that was put there by hand nothing can be told.
+    store("of somebody");
+    let ran = plugin(&rind, "install", &one).exits(0);
+    assert!(
+        ran.stderr.contains("not for this one: it was put aside"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(stored(), None);
+}
+
+#[test]
 fn a_removed_plugin_is_gone_with_the_answers_about_it_and_no_session_misses_it() {
     let rind = Rind::default();
     let guard = guests::guest("injection-guard");

@@ -1,6 +1,8 @@
 //! Servers that are asked about their models: what each kind of server says becomes the profile.
 
-use rind::provider::{ProviderConfig, select};
+use std::time::{Duration, Instant};
+
+use rind::provider::{HttpConfig, ProviderConfig, select};
 use tokio_util::sync::CancellationToken;
 
 use super::server::{Reply, Server};
@@ -81,4 +83,23 @@ async fn a_model_that_the_table_knows_is_asked_about_only_where_it_may_run_in_a_
         assert_eq!(provider.profile("gpt-4o").window_tokens, Some(128_000));
         assert_eq!(server.received().len(), n_asked, "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_server_that_sends_its_models_a_byte_at_a_time_is_given_up() {
+    let server = Server::start(vec![Reply::stream([" "; 300]).every(50)]).await;
+    let config = ProviderConfig {
+        name: Some("vllm".to_owned()),
+        model: Some("m".to_owned()),
+        base_url: Some(format!("{}/v1", server.url)),
+        http: HttpConfig {
+            first_byte_timeout_ms: 400,
+            ..HttpConfig::default()
+        },
+        ..ProviderConfig::default()
+    };
+    let provider = select(&config, &|_| None).unwrap().provider;
+    let started = Instant::now();
+    provider.learn("m", &CancellationToken::new()).await;
+    assert!(started.elapsed() < Duration::from_secs(8));
 }

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use rind::tool::ToolOutput;
 use rind::tool::builtin::{self, Confining};
 use rind::tool::process::confine::{
-    Confinement, Limits, Mechanism, attempt, detect, program_in, system_folders, tool_folders,
+    Confinement, Limits, Mechanism, Obstacle, attempt, detect, program_in, system_folders,
+    tool_folders,
 };
 use rind::tool::registry::ToolRegistry;
 use rind::tool::workspace::Workspace;
@@ -440,14 +441,19 @@ async fn a_helper_that_cannot_confine_is_found_out() {
         let mut confinement = confinement(&fixture);
         confinement.helper = PathBuf::from(helper);
         let error = detect(confinement, None, true, &outside).await.unwrap_err();
-        assert!(error.contains(why), "{helper}: {error}");
+        assert!(matches!(error, Obstacle::Failed(_)), "{helper}: {error:?}");
+        assert!(error.why().contains(why), "{helper}: {error}");
     }
     // One that claims to, but lets the canary be read.
     let mut confinement = confinement(&fixture);
     confinement.read.push(outside.clone());
     if let Err(error) = detect(confinement, None, true, &outside).await {
         let known = ["read files outside its folders", "Landlock"];
-        assert!(known.iter().any(|words| error.contains(words)), "{error}");
+        assert!(
+            known.iter().any(|words| error.why().contains(words)),
+            "{error}"
+        );
+        assert!(matches!(error, Obstacle::Missing(_)), "{error:?}");
     } else {
         panic!("it was not found out");
     }

@@ -61,7 +61,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         None,
         GrantOptions::default(),
     )?;
-    options.sources = sources();
+    options.sources = sources()?;
     // The settings of the story speak of plugins that this machine need not have.
     options.expects_installed = false;
     options.data = paths.data.join("plugins");
@@ -181,10 +181,10 @@ fn judge(
 
 /// Returns the plugins of this installation, and the examples, which only demos load: a tool that greets is nothing to offer in
 /// real work.
-fn sources() -> Vec<Source> {
-    let folders = setup::managed_folders().into_iter();
+fn sources() -> anyhow::Result<Vec<Source>> {
+    let folders = setup::managed_folders()?.into_iter();
     let all = folders.chain([carried::examples()]);
-    all.map(|path| Source::new(Trust::Managed, path)).collect()
+    Ok(all.map(|path| Source::new(Trust::Managed, path)).collect())
 }
 
 /// A demo without a single core plugin would show nothing.
@@ -193,7 +193,7 @@ fn check_core(plugins: &PluginSet) -> anyhow::Result<()> {
     if plugins.plugins.iter().any(|p| is_core(&p.manifest.name)) {
         return Ok(());
     }
-    let folders = setup::managed_folders().into_iter();
+    let folders = setup::managed_folders()?.into_iter();
     let folders: Vec<_> = folders.map(|folder| folder.display().to_string()).collect();
     bail_usage!(
         "no core plugin runs, so there is nothing to show; they were looked for in {}, and `rind plugin list` says why others do \

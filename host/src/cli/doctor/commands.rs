@@ -52,6 +52,8 @@ fn confinement(sandbox: &Sandbox) -> Check {
     let free = "a command of bash can do everything that you can: read your keys, write your files, use the network";
     let way = "allow user namespaces, or install bubblewrap (the program `bwrap`), or use Linux 6.2 or newer with Landlock \
      switched on";
+    let unconfined = "or set `bash = \"when-possible\"` in [sandbox] of config.toml, which runs commands with all your rights on \
+                      this machine";
     match (sandbox.quiet_commands().confining, &sandbox.detected) {
         (Confining::Confined(_), Ok(detected)) => {
             let by = match &detected.confinement.mechanism {
@@ -64,23 +66,30 @@ fn confinement(sandbox: &Sandbox) -> Check {
              its tools")
         }
         (Confining::Refused(why), _) => Check::required(why)
-            .means("bash is refused: `bash = \"required\"` in [sandbox] of config.toml")
-            .todo(way),
-        _ if sandbox.config.bash == Need::Off => {
+            .means("bash is refused: its commands must run confined")
+            .todo(format!("{way}; {unconfined}")),
+        (Confining::Retried(_), _) => {
+            let why = sandbox.why_refused().unwrap_or_default();
+            let todo = if why.contains("overlaps") {
+                "work in another folder, or put Rind's own elsewhere with RIND_HOME"
+            } else {
+                "remove the cause (free disk space, raise a limit, correct [sandbox] of config.toml); if it stays, choose \
+                 another `mechanism` in [sandbox]"
+            };
+            Check::required(format!("confining bash failed: {why}"))
+                .means("bash is refused until its commands can be confined; each call tries again")
+                .todo(todo)
+        }
+        _ if sandbox.config.need() == Need::Off => {
             Check::weaker("`bash = \"off\"` in [sandbox] of config.toml")
                 .means(free)
                 .todo("take that line out")
         }
-        (_, detected) => {
-            let why = detected.as_ref().err().cloned().unwrap_or_default();
-            let todo = if why.contains("overlaps") {
-                "work in another folder, or put Rind's own elsewhere with RIND_HOME"
-            } else {
-                way
-            };
+        _ => {
+            let why = sandbox.why_refused().unwrap_or_default();
             Check::weaker(format!("bash runs unconfined: {why}"))
                 .means(free)
-                .todo(todo)
+                .todo(way)
         }
     }
 }

@@ -137,7 +137,15 @@ pub(super) fn loaded(found: &Found) -> Check {
     let collisions = plugins.tool_collisions().into_iter();
     let collisions = collisions.map(|collision| format!("; {collision}"));
     let refused = refused.chain(idle).chain(collisions);
-    let refused = said(&missed) + &refused.collect::<String>();
+    let mut refused = said(&missed) + &refused.collect::<String>();
+    let replaced = setup::replaced_plugins();
+    if !replaced.is_empty() {
+        refused.push_str(&format!(
+            "; {} takes the place of those that rind carries: {}",
+            setup::MANAGED_VARIABLE,
+            replaced.join(", ")
+        ));
+    }
     let found = format!("{running} would run here{refused}{}", said(&off));
     if refused.is_empty() {
         return Check::ok(found);

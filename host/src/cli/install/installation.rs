@@ -9,6 +9,7 @@ use super::super::args::{ModelArgs, PluginArgs};
 use super::super::exit_code::Usage;
 use super::super::{alone, carried, grants, render, setup};
 use super::args::WiderArgs;
+use super::data::{self, StoredData};
 use super::{credentials, wider};
 use crate::disk::lock_beside;
 use crate::grant::Trust;
@@ -73,14 +74,16 @@ pub(in super::super) struct Outcome {
     pub(in super::super) waiting: Vec<crate::grant::Capability>,
     /// Whether anything of its component is ever called.
     pub(in super::super) is_called: bool,
+    /// Changes of what plugins of the name have stored.
+    pub(in super::super) stored: Vec<StoredData>,
 }
 
 #[derive(Clone, Debug)]
 pub(in super::super) struct Removed {
     pub(in super::super) name: String,
     pub(in super::super) n_answers: usize,
-    /// Folder with what the plugin stored, if there is one.
-    pub(in super::super) data: Option<PathBuf>,
+    /// Folder that what the plugin stored was put into, if there is something, and the source that it comes back with.
+    pub(in super::super) data: Option<(PathBuf, Source)>,
     /// Line of the settings that still configures it.
     pub(in super::super) configured: Option<String>,
     /// Whether its name stays pinned to a key.
@@ -206,7 +209,20 @@ impl Installation {
             manifest: fetched.manifest.clone(),
             key: key.clone(),
         };
-        self.put(staged, &place, &name, new, &change)?;
+        // Before the plugin is there: it must not run with what another one stored.
+        let stored = match locked {
+            None => data::settle(&self.stores(), &name, &new.source)
+                .with_context(|| format!("cannot move what plugins of the name {name} stored"))?,
+            // An operator who changes the source says that it is the same plugin.
+            Some(_) => Vec::new(),
+        };
+        let source = new.source.clone();
+        if let Err(error) = self.put(staged, &place, &name, new, &change) {
+            if stored.contains(&StoredData::Back) {
+                let _ = data::put_aside(&self.stores(), &name, Some(&source));
+            }
+            return Err(error);
+        }
         Ok(Outcome {
             version: manifest.version.clone(),
             name,
@@ -215,12 +231,18 @@ impl Installation {
             key,
             waiting,
             is_called,
+            stored,
         })
+    }
+
+    /// Folder of what plugins stored.
+    fn stores(&self) -> PathBuf {
+        self.paths.data.join("plugins")
     }
 
     /// Refuses the names of plugins that come with Rind: what is installed under one would never run.
     fn check_name(&self, name: &str) -> anyhow::Result<()> {
-        let managed = setup::managed_folders().into_iter();
+        let managed = setup::managed_folders()?.into_iter();
         let managed: Vec<discover::Source> = managed
             .map(|path| discover::Source::new(Trust::Managed, path))
             .collect();
@@ -273,11 +295,13 @@ impl Installation {
         self.lock.replace(&self.lock_path, (name, name), new, put)
     }
 
-    /// Removes an installed plugin, with the operator's answers about it. Its data and the key of its name stay.
+    /// Removes an installed plugin, with the operator's answers about it. Its data are put aside, and the key of its name
+    /// stays.
     pub(super) fn remove(&mut self, name: &str) -> anyhow::Result<Removed> {
-        if !self.lock.entries.contains_key(name) {
+        let Some(locked) = self.lock.entries.get(name) else {
             return Err(Usage(self.unknown(name)).into());
-        }
+        };
+        let source = locked.source.clone();
         let mut lock = self.lock.clone();
         lock.entries.remove(name);
         let exchange = place::exchanging(&self.plugins)?;
@@ -288,11 +312,12 @@ impl Installation {
         // An answer that stays would say that the plugin is missed.
         let n_answers = Answers::read(&self.paths.grants())?.revoke(name)?;
         let config = setup::config(&self.paths, &ModelArgs::default(), None)?;
-        let data = self.paths.data.join("plugins").join(name);
+        let aside = data::put_aside(&self.stores(), name, Some(&source))
+            .with_context(|| format!("{name} is removed, and what it stored cannot be moved"))?;
         Ok(Removed {
             name: name.to_owned(),
             n_answers,
-            data: Some(data).filter(|data| data.is_dir()),
+            data: aside.map(|aside| (aside, source)),
             configured: config.places(&["plugins", name]).pop(),
             is_pinned: self.lock.keys.contains_key(name),
         })

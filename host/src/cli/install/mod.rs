@@ -2,6 +2,7 @@
 
 pub(super) mod args;
 mod credentials;
+mod data;
 mod installation;
 mod wider;
 
@@ -21,6 +22,7 @@ use crate::package::{pack as packing, place};
 use args::{InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs};
 use installation::{Installation, Wanted};
 
+pub(super) use data::StoredData;
 pub(super) use installation::{Change, Outcome, Removed};
 
 pub(super) async fn pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
@@ -172,7 +174,7 @@ pub(super) fn remove(args: &RemoveArgs) -> anyhow::Result<ExitStatus> {
 
 pub(super) fn search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
     let paths = setup::paths(None)?;
-    let mut places: Vec<_> = setup::managed_folders()
+    let mut places: Vec<_> = setup::managed_folders()?
         .into_iter()
         .map(|path| (Trust::Managed, path))
         .collect();

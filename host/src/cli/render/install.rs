@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{BAD, BOLD, DIM, GOOD, answer_line, bytes, indented, note, printable, say, styled};
-use crate::cli::install::{Change, Outcome, Removed};
+use crate::cli::install::{Change, Outcome, Removed, StoredData};
 use crate::grant::{Trust, in_words};
 use crate::package::contents::Contents;
 use crate::package::registry::Published;
@@ -59,6 +59,16 @@ pub(in super::super) fn installed(outcome: &Outcome) {
     if !outcome.is_called {
         super::warn(super::plugins::NEVER_CALLED);
     }
+    for change in &outcome.stored {
+        note(&match change {
+            StoredData::PutAside(folder) => format!(
+                "what an earlier plugin `{}` stored is not for this one: it was put aside, in {}",
+                outcome.name,
+                folder.display()
+            ),
+            StoredData::Back => "what it stored before is there again".to_owned(),
+        });
+    }
     if outcome.waiting.is_empty() {
         return;
     }
@@ -88,8 +98,11 @@ pub(in super::super) fn removed(removed: &Removed) {
         let answers = super::count(removed.n_answers as u64, "answer");
         note(&format!("{answers} about its permissions taken back"));
     }
-    if let Some(data) = &removed.data {
-        note(&format!("what it stored stays in {}", data.display()));
+    if let Some((folder, source)) = &removed.data {
+        note(&format!(
+            "what it stored was put aside, in {}; installing it from {source} brings it back, and no other plugin of its name gets it",
+            folder.display()
+        ));
     }
     if let Some(place) = &removed.configured {
         note(&format!(

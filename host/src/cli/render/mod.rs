@@ -14,6 +14,7 @@ pub(super) mod grants;
 pub(super) mod hold;
 pub(super) mod install;
 mod line;
+pub(super) mod lines;
 pub(super) mod migrate;
 pub(super) mod models;
 mod output;

@@ -208,7 +208,7 @@ pub(in super::super) fn warn_left_out(plugins: &PluginSet) {
     // What is relied on ends the run, and is said then; what would allow a plugin that waits is said only here.
     let is_news = |left: &&LeftOut| match left.why {
         Why::Failed(_) => left.reliance.is_none(),
-        Why::Held(_) => true,
+        Why::Held(_) | Why::Shadowed { .. } => true,
         _ => false,
     };
     for left in plugins.left_out.iter().filter(is_news) {

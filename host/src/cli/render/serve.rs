@@ -2,17 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::lines::{Lines, MINUTE, Room, notice};
 use super::plain::Plain;
 use super::{BAD, BOLD, DIM, GOOD, WARN, answer, millis, one_line, say, styled, warning};
 use crate::event::{Event, LoopResult, Stamped};
 use crate::loops::{EndReason, LoopEnd};
-
-/// Most lines of one loop in a minute: a loop that runs ten times a second would scroll away what the others say.
-const MAX_LINES_PER_MINUTE: u32 = 60;
-
-const MINUTE: Duration = Duration::from_secs(60);
 
 /// Longest reason of a line, in characters.
 const REASON_WIDTH: usize = 200;
@@ -28,15 +24,19 @@ struct View {
     plugin: String,
     plain: Plain,
     minute: Instant,
-    n_lines: u32,
+    lines: Arc<Lines>,
 }
 
 impl LoopRenderer {
-    /// Shows loops, which are named by the ids of their sessions.
-    pub(in super::super) fn new(loops: BTreeMap<Arc<str>, String>, is_json: bool) -> Self {
+    /// Shows loops, which are named by the ids of their sessions, as far as they have lines left.
+    pub(in super::super) fn new(
+        loops: BTreeMap<Arc<str>, String>,
+        lines: &Arc<Lines>,
+        is_json: bool,
+    ) -> Self {
         let views = loops
             .into_iter()
-            .map(|(session, plugin)| (session, View::new(plugin)));
+            .map(|(session, plugin)| (session, View::new(plugin, lines.clone())));
         Self {
             is_json,
             loops: views.collect(),
@@ -60,34 +60,30 @@ impl LoopRenderer {
 }
 
 impl View {
-    fn new(plugin: String) -> Self {
+    fn new(plugin: String, lines: Arc<Lines>) -> Self {
         Self {
             plugin,
             plain: Plain::more_with("--json"),
             minute: Instant::now(),
-            n_lines: 0,
+            lines,
         }
     }
 
     /// Returns the line for an event, if it has one and this minute has room for it.
     fn show(&mut self, stamped: &Stamped, now: Instant) -> Option<String> {
         if now.duration_since(self.minute) >= MINUTE {
-            (self.minute, self.n_lines) = (now, 0);
+            self.minute = now;
             self.plain = Plain::more_with("--json");
         }
         let line = match &stamped.event {
             Event::LoopRun { .. } | Event::LoopWait { .. } => about_run(&stamped.event),
             _ => self.plain.show(stamped),
         }?;
-        self.n_lines = self.n_lines.saturating_add(1);
         let name = styled(BOLD, one_line(&self.plugin, 64));
-        match self.n_lines {
-            n if n < MAX_LINES_PER_MINUTE => Some(format!("{name} {line}")),
-            MAX_LINES_PER_MINUTE => {
-                let text = "says more than is shown; all of it with --json";
-                Some(format!("{name} {}", styled(DIM, text)))
-            }
-            _ => None,
+        match self.lines.room(&self.plugin, now) {
+            Room::Line => Some(format!("{name} {line}")),
+            Room::Notice => Some(format!("{name} {}", notice())),
+            Room::None => None,
         }
     }
 }
@@ -162,6 +158,7 @@ pub(in super::super) fn end(end: &LoopEnd) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lines::MAX_LINES_PER_MINUTE;
     use super::*;
     use crate::event::Events;
 
@@ -188,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_run_is_one_line_with_its_outcome_and_the_next_run() {
-        let mut view = View::new("heart".to_owned());
+        let mut view = View::new("heart".to_owned(), Arc::default());
         let run = |outcome| Event::LoopRun {
             plugin: "heart".to_owned(),
             outcome,
@@ -221,14 +218,14 @@ mod tests {
 
     #[test]
     fn a_loop_that_says_much_is_cut_off_until_the_next_minute() {
-        let mut view = View::new("heart".to_owned());
+        let mut view = View::new("heart".to_owned(), Arc::default());
         let now = Instant::now();
         let many = vec![wait(100, 0, "beat"); 100];
         let lines = view_of(&many, now, &mut view);
         assert_eq!(lines.len(), MAX_LINES_PER_MINUTE as usize);
         assert_eq!(
             lines.last().unwrap(),
-            "heart says more than is shown; all of it with --json"
+            "heart says more than is shown; all of it with --json (events) and RIND_LOG=warn (log lines)"
         );
         assert_eq!(view_of(&many[..2], now + MINUTE, &mut view).len(), 2);
     }

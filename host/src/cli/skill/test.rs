@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use super::super::args::PluginArgs;
 use super::super::case::{Format, Report, parse};
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::sandbox::{own_folders, sandbox_of};
+use super::super::sandbox::{keeper, own_folders, sandbox_of, warn_unconfined};
 use super::super::{plugin, render, setup};
 use super::{Machine, as_path, found, of_path, unusable};
 use crate::cases::skill::{FindCommands, SkillRunner, SkillSuite};
@@ -142,15 +142,15 @@ async fn suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
 }
 
 /// Finds the way in which commands run in a case: confined as the operator's settings say, without network and without what these
-/// open for writing, since nothing of a case is to last; or not at all, unless `may_be_unconfined`.
+/// open for writing, since nothing of a case is to last; or not at all. With `may_be_unconfined` they run unconfined where they
+/// cannot be confined, unless the settings say `required`.
 fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc<FindCommands>> {
     let mut config: SandboxConfig = config.section()?;
     config.network = false;
     config.write.clear();
-    let is_required = config.bash == Need::Required;
-    if !may_be_unconfined {
-        config.bash = Need::Required;
-    }
+    let is_required = config.bash == Some(Need::Required);
+    let is_off = may_be_unconfined && config.bash == Some(Need::Off);
+    config.bash = Some(if is_off { Need::Off } else { Need::Required });
     let own = own_folders(&setup::paths(None)?);
     let is_said = Arc::new(AtomicBool::new(false));
     Ok(Arc::new(move |paths| {
@@ -159,18 +159,25 @@ fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc
         Box::pin(async move {
             let found = sandbox_of(&paths, config, &own).await;
             let found = found.map_err(|error| format!("{error:#}"))?;
-            let mut commands = match is_said.swap(true, Ordering::Relaxed) || !may_be_unconfined {
-                true => found.quiet_commands(),
-                false => found.commands(),
+            let mut commands = found.quiet_commands();
+            let Some(why) = found.why_refused().filter(|_| !is_off) else {
+                return Ok(commands);
             };
-            if let Confining::Refused(why) = &mut commands.confining {
-                why.push_str(match is_required {
-                    true => "; see `rind doctor`",
-                    false => {
-                        "; see `rind doctor`. `rind skill test --unconfined` runs it with all your rights"
-                    }
-                });
-            }
+            commands.confining = if may_be_unconfined && !is_required {
+                if !is_said.swap(true, Ordering::Relaxed) {
+                    warn_unconfined(why);
+                }
+                Confining::Unconfined {
+                    why: why.to_owned(),
+                    keeper: keeper(),
+                }
+            } else {
+                let advice = match is_required {
+                    true => "",
+                    false => ". `rind skill test --unconfined` runs it with all your rights",
+                };
+                Confining::Refused(format!("{why}; see `rind doctor`{advice}"))
+            };
             Ok(commands)
         })
     }))

@@ -100,10 +100,7 @@ async fn token(
     if let Some(header) = credentials.header()? {
         request = request.header(AUTHORIZATION, header);
     }
-    let answer = request
-        .send()
-        .await
-        .map_err(|e| transfer::failed(&e, &host))?;
+    let answer = transfer::answered(request, &host).await?;
     let status = answer.status();
     ensure!(
         status.as_u16() == 200,

@@ -1,6 +1,6 @@
 //! Requests to one repository of a registry: bounded, with deadlines, and to nowhere else.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, WWW_AUTHENTICATE,
 };
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method, Response, Url};
+use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use serde::Deserialize;
 
 use super::reference::{Reference, is_loopback};
@@ -20,11 +20,18 @@ use crate::text::clean;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Longest time for one request. 256 MiB in it are 450 KB a second.
+/// Longest time for one request, and for all requests of an operation. 256 MiB in it are 450 KB a second.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Most headers of an answer: content delivery networks add more than the 100 that the library takes by itself.
 const MAX_ANSWER_HEADERS: usize = 2_000;
+/// Longest wait for the status and headers of an answer to a request without a body.
+const HEADERS_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Slowest transfer that is waited for, on average over a period. An `IDLE_TIMEOUT` alone never ends one that sends a byte at a
+/// time.
+const MIN_BYTES_PER_SECOND: u64 = 1024;
+const PACE_PERIOD: Duration = Duration::from_secs(30);
 
 /// Most redirects to where a layer is stored. Registries make one.
 const MAX_REDIRECTS: usize = 3;
@@ -62,6 +69,8 @@ pub(super) struct Transfer {
     reference: Reference,
     credentials: FindCredentials,
     authorization: Option<HeaderValue>,
+    /// Time at which the operation has taken too long.
+    until: Instant,
     /// Whether tokens must allow writing.
     pub(super) may_push: bool,
 }
@@ -96,6 +105,7 @@ impl Transfer {
             reference: reference.clone(),
             credentials,
             authorization: None,
+            until: Instant::now() + TIMEOUT,
             may_push: false,
         })
     }
@@ -150,8 +160,7 @@ impl Transfer {
                 clean(url.as_str(), 200)
             );
             // Without credentials: the layer has a digest, and the URL whatever the place wants to see.
-            let sent = self.client.get(url).send().await;
-            answer = sent.map_err(|error| failed(&error, &host))?;
+            answer = answered(self.within_time(self.client.get(url)), &host).await?;
         }
         bail!("{} sends for the layer in a circle", self.reference.host)
     }
@@ -189,13 +198,59 @@ impl Transfer {
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization.clone());
         }
+        let host = &self.reference.host;
+        request = self.within_time(request);
         if let Some((media_type, bytes)) = &ask.body {
-            request = request
+            let request = request
                 .header(CONTENT_TYPE, *media_type)
                 .body(bytes.clone());
+            let sent = request.send().await;
+            return sent.map_err(|error| failed(&error, host));
         }
-        let sent = request.send().await;
-        sent.map_err(|error| failed(&error, &self.reference.host))
+        answered(request, host).await
+    }
+
+    /// Limits a request to what is left of the time for the operation.
+    fn within_time(&self, request: RequestBuilder) -> RequestBuilder {
+        request.timeout(self.until.saturating_duration_since(Instant::now()))
+    }
+}
+
+/// Sends a request without a body, and waits for the headers of the answer.
+pub(super) async fn answered(request: RequestBuilder, host: &str) -> anyhow::Result<Response> {
+    let Ok(sent) = tokio::time::timeout(HEADERS_TIMEOUT, request.send()).await else {
+        bail!(
+            "{host}: no answer within {} s; try again later",
+            HEADERS_TIMEOUT.as_secs()
+        );
+    };
+    sent.map_err(|error| failed(&error, host))
+}
+
+/// Speed of a transfer.
+struct Pace {
+    since: Instant,
+    n_bytes: u64,
+}
+
+impl Pace {
+    fn new(now: Instant) -> Self {
+        Self {
+            since: now,
+            n_bytes: 0,
+        }
+    }
+
+    /// Counts bytes that have arrived. Returns whether too few came in the period that has just ended.
+    fn is_too_slow(&mut self, n_bytes: u64, now: Instant) -> bool {
+        self.n_bytes += n_bytes;
+        let took = now.saturating_duration_since(self.since);
+        if took < PACE_PERIOD {
+            return false;
+        }
+        let is_slow = self.n_bytes < took.as_secs() * MIN_BYTES_PER_SECOND;
+        *self = Self::new(now);
+        is_slow
     }
 }
 
@@ -207,6 +262,7 @@ pub(super) async fn read(mut answer: Response, limit: u64, what: &str) -> anyhow
         return Err(too_large());
     }
     let mut bytes = Vec::new();
+    let mut pace = Pace::new(Instant::now());
     while let Some(piece) = answer
         .chunk()
         .await
@@ -216,6 +272,11 @@ pub(super) async fn read(mut answer: Response, limit: u64, what: &str) -> anyhow
             return Err(too_large());
         }
         bytes.extend_from_slice(&piece);
+        ensure!(
+            !pace.is_too_slow(piece.len() as u64, Instant::now()),
+            "{host} sends {what} too slowly: fewer than {MIN_BYTES_PER_SECOND} bytes a second for {} s; try again later",
+            PACE_PERIOD.as_secs()
+        );
     }
     Ok(bytes)
 }
@@ -265,7 +326,7 @@ fn message(body: &[u8]) -> Option<String> {
 }
 
 /// Converts an error of the HTTP library, without the URL, which may hold a token.
-pub(super) fn failed(error: &reqwest::Error, host: &str) -> anyhow::Error {
+fn failed(error: &reqwest::Error, host: &str) -> anyhow::Error {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
@@ -283,4 +344,26 @@ pub(super) fn failed(error: &reqwest::Error, host: &str) -> anyhow::Error {
         format!(": {}", clean(&cause.to_string(), 200))
     };
     anyhow::anyhow!("{host}: {what}{cause}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_that_sends_a_byte_a_second_is_cut_off_and_a_slow_line_is_not() {
+        let start = Instant::now();
+        let ends = |bytes_per_second: u64, first: u64| {
+            let mut pace = Pace::new(start);
+            pace.is_too_slow(first, start);
+            (1..300).find(|second| {
+                pace.is_too_slow(bytes_per_second, start + Duration::from_secs(*second))
+            })
+        };
+        assert_eq!(ends(1, 0), Some(30));
+        assert_eq!(ends(1023, 0), Some(30));
+        assert_eq!(ends(1024, 0), None);
+        // Of what came fast at first, nothing is left to live on.
+        assert_eq!(ends(1, 1 << 20), Some(60));
+    }
 }

@@ -61,7 +61,8 @@ const AGENT_ID_PREFIX: &str = "sub-";
 /// A sentence that says what is wrong with it.
 pub(crate) fn check_plugin_name(name: &str) -> Result<(), String> {
     check_name(name)?;
-    check_not_reserved(name)
+    check_not_reserved(name)?;
+    check_no_option(name)
 }
 
 impl Manifest {
@@ -218,6 +219,16 @@ fn check_name(name: &str) -> Result<(), String> {
         return Err(format!(
             "the name `{}` is not made of 1 to 64 of a-z, 0-9 and `-`",
             name.escape_debug()
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses names that no command could be given: `rind plugin remove -x` is an option.
+fn check_no_option(name: &str) -> Result<(), String> {
+    if name.starts_with('-') {
+        return Err(format!(
+            "the name `{name}` begins with `-`, as options of commands do; choose one that begins with a letter or a digit"
         ));
     }
     Ok(())

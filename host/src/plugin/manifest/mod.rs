@@ -32,7 +32,7 @@ pub use sections::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Unique name, `[a-z0-9-]`, at most 64 bytes.
+    /// Unique name, `[a-z0-9-]`, at most 64 bytes, the first of which is no `-`.
     pub name: String,
     /// Version of the plugin.
     pub version: semver::Version,

@@ -95,6 +95,20 @@ fn no_plugin_speaks_under_a_name_of_the_program_the_model_or_a_person() {
 }
 
 #[test]
+fn a_plugin_has_no_name_that_reads_like_an_option() {
+    for (name, is_fine) in [
+        ("-x", false),
+        ("--help", false),
+        ("x-", true),
+        ("0-x", true),
+    ] {
+        let text = format!("name = \"{name}\"\nversion = \"0.1.0\"\ndescription = \"d\"\n");
+        let found = Manifest::parse(&text, Path::new("plugin.toml"));
+        assert_eq!(found.is_ok(), is_fine, "{name}");
+    }
+}
+
+#[test]
 fn nobody_is_asked_about_more_than_they_would_read() {
     let asking = |n: u32| {
         let tools: Vec<String> = (0..n).map(|n| format!("t{n}")).collect();

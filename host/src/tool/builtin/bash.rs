@@ -65,7 +65,7 @@ impl Bash {
                                included, and its exit code. There is no input and no terminal. When the command ends, \
                                everything that it left running in the background is stopped."
             .to_owned();
-        if let Confining::Confined(confinement) = &commands.confining {
+        if let Some(confinement) = commands.confining.wanted() {
             description.push_str(" Commands run confined: ");
             if !confinement.network {
                 description.push_str(if confinement.mechanism.is_apart() {
@@ -97,7 +97,8 @@ impl Bash {
             Confining::Free
             | Confining::Kept(_)
             | Confining::Confined(_)
-            | Confining::Refused(_) => Arc::default(),
+            | Confining::Refused(_)
+            | Confining::Retried(_) => Arc::default(),
         };
         Self {
             spec: spec_of::<Arguments>("bash", &description, EffectClass::Execute),
@@ -129,12 +130,11 @@ impl Bash {
         let Around {
             mut confine,
             keeper,
-        } = match self.commands.around() {
+        } = match self.commands.around().await {
             Ok(around) => around,
             Err(why) => {
                 return ToolOutput::error(format!(
-                    "`bash` is refused: commands must run confined (`bash = \"required\"` in [sandbox] of config.toml), and \
-                     this machine cannot do it: {why}. The operator can see more with `rind doctor`. Use the other tools."
+                    "`bash` is refused: commands {why}. The operator can see more with `rind doctor`. Use the other tools."
                 ));
             }
         };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::super::process::Passed;
 use super::super::process::confine::Confinement;
+use super::Retried;
 
 /// Surroundings of commands and scripts. The default confines nothing and passes the usual
 /// variables.
@@ -35,6 +36,19 @@ pub enum Confining {
     },
     /// Commands are refused, because they cannot be confined for this reason.
     Refused(String),
+    /// Setting up the confinement has failed. Each call tries again, and is refused when that fails as well.
+    Retried(Retried),
+}
+
+impl Confining {
+    /// Returns the confinement that commands get, or would get once it can be set up.
+    pub(super) fn wanted(&self) -> Option<&Confinement> {
+        match self {
+            Self::Confined(confinement) => Some(confinement),
+            Self::Retried(retried) => Some(retried.wanted()),
+            Self::Free | Self::Kept(_) | Self::Unconfined { .. } | Self::Refused(_) => None,
+        }
+    }
 }
 
 impl From<Confining> for Commands {
@@ -54,15 +68,28 @@ pub(crate) struct Around {
 }
 
 impl Commands {
-    /// Returns the surroundings of a program that runs as commands do, or the reason why none may
-    /// run.
-    pub(crate) fn around(&self) -> Result<Around, String> {
+    /// Returns the surroundings of a program that runs as commands do, or the reason why it must not run, which ends a
+    /// sentence.
+    pub(crate) async fn around(&self) -> Result<Around, String> {
         let (confine, keeper) = match self.confining.clone() {
             Confining::Free => (None, None),
             Confining::Kept(keeper) => (None, Some(keeper)),
             Confining::Unconfined { keeper, .. } => (None, keeper),
             Confining::Confined(confinement) => (Some(confinement), None),
-            Confining::Refused(why) => return Err(why),
+            Confining::Refused(why) => {
+                return Err(format!(
+                    "must run confined, and this machine cannot do it: {why}. `bash = \"off\"` in [sandbox] of config.toml runs \
+                     them with all rights of the user"
+                ));
+            }
+            Confining::Retried(retried) => match retried.confinement().await {
+                Ok(confinement) => (Some(confinement), None),
+                Err(obstacle) => {
+                    return Err(format!(
+                        "must run confined, and that failed: {obstacle}. The next call tries again"
+                    ));
+                }
+            },
         };
         Ok(Around { confine, keeper })
     }

@@ -11,6 +11,7 @@ mod edit_text;
 mod list_files;
 mod near_miss;
 mod read_file;
+mod retried;
 mod search;
 mod stale;
 mod write_file;
@@ -36,6 +37,7 @@ pub use bash::{Bash, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
 pub(crate) use commands::Around;
 pub use commands::{Commands, Confining};
 pub(crate) use read_file::{read_held, read_within};
+pub use retried::Retried;
 
 /// All built-in tools over one workspace; nothing confines the commands of `bash`.
 #[must_use]

@@ -1,5 +1,6 @@
 //! A started process and its descendants: tells which of them are alive, and stops them all.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -10,13 +11,14 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::FutureExt;
 use rustix::process::{Pid, Signal};
-use tempfile::TempDir;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
 
 use super::LINGER;
 use super::cgroup::Cgroup;
-use super::tree::{ProcEntry, descendants, processes};
+use super::tree::{Found, ProcEntry, descendants, descendants_and_zombies, is_alive, processes};
+use crate::disk::TemporaryFolder;
 
 /// Time that processes have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
@@ -24,6 +26,13 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Time that the first process has to kill the others, before the host searches for them one by
 /// one.
 const KILL_TIME: Duration = Duration::from_secs(10);
+
+/// Interval at which a tree that was asked to end is searched for new processes.
+const SEARCH: Duration = Duration::from_millis(100);
+
+/// New processes after which a tree that was asked to end counts as one that multiplies, and is killed. What programs start in
+/// order to clean up is fewer.
+const MAX_NEW_PROCESSES: usize = 32;
 
 /// Polling interval while processes end.
 const POLL: Duration = Duration::from_millis(20);
@@ -45,7 +54,7 @@ pub(super) struct Running {
     /// Control group that holds the tree.
     cgroup: Option<Cgroup>,
     /// Temporary folder, removed once no process of the tree can write there.
-    temporary: Option<TempDir>,
+    temporary: Option<TemporaryFolder>,
 }
 
 /// Socket between the host and a first process that reaps all descendants (a keeper).
@@ -59,7 +68,7 @@ struct Keeper {
 #[derive(Default)]
 pub(super) struct Kept {
     /// Removed when the tree is gone.
-    pub(super) temporary: Option<TempDir>,
+    pub(super) temporary: Option<TemporaryFolder>,
     /// Number of keeper generations, starting with the first process; 0: none. A keeper has the
     /// socket to the host as its standard input.
     pub(super) n_keepers: usize,
@@ -146,7 +155,15 @@ impl Running {
         }
         let tree = self.tree.clone();
         let asking = tokio::task::spawn_blocking(move || tree.ask_to_end());
-        if let Some(is_clean) = self.ended(GRACE).await {
+        let (tree, is_over) = (self.tree.clone(), CancellationToken::new());
+        let until = is_over.clone();
+        let mut multiplying = tokio::task::spawn_blocking(move || tree.multiplies(GRACE, &until));
+        let _is_over = is_over.drop_guard();
+        let ended = tokio::select! {
+            ended = self.ended(GRACE) => ended,
+            Ok(true) = &mut multiplying => None,
+        };
+        if let Some(is_clean) = ended {
             let were_there = asking.await.unwrap_or(true);
             return is_clean.then_some(were_there);
         }
@@ -177,7 +194,7 @@ impl Running {
     }
 
     pub(super) fn temporary(&self) -> Option<&Path> {
-        self.temporary.as_ref().map(TempDir::path)
+        self.temporary.as_ref().map(TemporaryFolder::path)
     }
 }
 
@@ -218,7 +235,11 @@ impl Drop for Running {
         let started = std::thread::Builder::new()
             .name("stop-processes".to_owned())
             .spawn(move || {
-                tree.wait_for_end(GRACE);
+                if lifeline.is_some() {
+                    tree.multiplies(GRACE, &CancellationToken::new());
+                } else {
+                    tree.wait_for_end(GRACE);
+                }
                 if let Some(cgroup) = &cgroup {
                     cgroup.kill();
                 }
@@ -259,7 +280,7 @@ impl Tree {
         for process in descendants(self.leader) {
             if process.depth >= self.n_keepers {
                 are_there = true;
-                let _ = rustix::process::kill_process(process.pid, Signal::TERM);
+                process.signal(Signal::TERM);
             }
         }
         are_there
@@ -272,7 +293,7 @@ impl Tree {
             return self.signal_all(Signal::KILL);
         }
         for process in descendants(self.leader) {
-            let _ = rustix::process::kill_process(process.pid, Signal::KILL);
+            process.signal(Signal::KILL);
         }
     }
 
@@ -280,7 +301,7 @@ impl Tree {
     fn signal_all(&self, signal: Signal) {
         let _ = rustix::process::kill_process_group(self.leader, signal);
         for process in processes().filter(|process| self.has(process)) {
-            let _ = rustix::process::kill_process(process.pid, signal);
+            process.signal(signal);
         }
     }
 
@@ -293,6 +314,30 @@ impl Tree {
             self.kill_after_grace();
         }
         was_alive
+    }
+
+    /// Waits until this tree of a keeper has ended, or has started so many processes since it was asked to end that it never
+    /// would. Returns whether it has. Gives up after `most`, or when `is_over`.
+    fn multiplies(&self, most: Duration, is_over: &CancellationToken) -> bool {
+        let until = Instant::now() + most;
+        let mut known: Option<BTreeSet<_>> = None;
+        let mut n_new = 0;
+        while Instant::now() < until && !is_over.is_cancelled() {
+            if !is_alive(self.leader) {
+                return false;
+            }
+            let found = descendants_and_zombies(self.leader);
+            let found = found.iter().map(|process| process.pid.as_raw_nonzero());
+            match &mut known {
+                None => known = Some(found.collect()),
+                Some(known) => n_new += found.filter(|pid| known.insert(*pid)).count(),
+            }
+            if n_new > MAX_NEW_PROCESSES {
+                return true;
+            }
+            std::thread::sleep(SEARCH);
+        }
+        false
     }
 
     fn kill_after_grace(&self) {
@@ -328,5 +373,45 @@ impl Tree {
     fn has(&self, process: &ProcEntry) -> bool {
         process.group == self.leader.as_raw_nonzero().get()
             || process.has_mark(self.mark.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::process::Stdio;
+
+    use super::*;
+
+    /// Whether this command counts as one that multiplies, from when it says a line.
+    fn multiplies(command: &str) -> bool {
+        let mut command_line = std::process::Command::new("bash");
+        command_line.args(["-c", command]).stdin(Stdio::null());
+        let mut child = command_line.stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = [0];
+        child.stdout.take().unwrap().read_exact(&mut said).unwrap();
+        let tree = Tree {
+            leader: Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(),
+            mark: String::new(),
+            n_keepers: 1,
+        };
+        let found = tree.multiplies(Duration::from_secs(3), &CancellationToken::new());
+        tree.kill();
+        let _ = child.kill();
+        let _ = child.wait();
+        found
+    }
+
+    #[test]
+    fn a_tree_that_keeps_starting_processes_is_told_from_one_that_cleans_up() {
+        let many = "echo; while :; do for i in {1..20}; do sleep 0.01 & done; wait; done";
+        assert!(multiplies(many));
+        // One after the other, as a trap does, and as many as it likes that are there at once.
+        assert!(!multiplies(
+            "echo; for i in {1..10}; do sleep 0.2; done; sleep 60"
+        ));
+        assert!(!multiplies(
+            "for i in {1..60}; do sleep 30 >/dev/null & done; echo; wait"
+        ));
     }
 }

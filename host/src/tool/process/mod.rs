@@ -163,7 +163,7 @@ impl Process {
     }
 
     /// Runs the program to the end of its whole process tree. On its deadline or on `cancel` the tree gets SIGTERM and, two
-    /// seconds later, SIGKILL; the same when this future is dropped.
+    /// seconds later, SIGKILL, or earlier if it keeps starting processes; the same when this future is dropped.
     ///
     /// # Errors
     /// The program could not be started or waited for. A program that fails is an [`Ending`], not an error.

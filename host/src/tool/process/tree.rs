@@ -1,6 +1,6 @@
 //! Reads `/proc`: living processes, their descent, and their memory.
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 
 /// One process that is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,25 +8,85 @@ pub(super) struct ProcEntry {
     pub(super) pid: Pid,
     parent: i32,
     pub(super) group: i32,
+    /// Time of its start, in ticks since the start of the machine. With its number it names the process for good: numbers are
+    /// used again, after a second where processes start others as fast as they can.
+    start: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Descendant {
     pub(super) pid: Pid,
-    /// Process group.
-    pub(super) group: i32,
     /// 1 for a child, 2 for a child of a child.
     pub(super) depth: usize,
+    start: u64,
+}
+
+/// A process that was found, and that may have ended since.
+pub(super) trait Found {
+    fn pid(&self) -> Pid;
+    fn start(&self) -> u64;
+
+    /// Returns the process group that it is in now, if it is still there.
+    fn group_now(&self) -> Option<Pid> {
+        let (now, _) = ProcEntry::read(self.pid())?;
+        Pid::from_raw(now.group).filter(|_| now.start == self.start())
+    }
+
+    /// Sends a signal, unless another process has the number now.
+    #[cfg(target_os = "linux")]
+    fn signal(&self, signal: Signal) {
+        use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
+        let process = pidfd_open(self.pid(), PidfdFlags::empty());
+        // Looked at after it was opened: what is opened stays the same process.
+        let is_it = ProcEntry::read(self.pid()).is_some_and(|(now, _)| now.start == self.start());
+        let _ = match process {
+            _ if !is_it => return,
+            Ok(process) => pidfd_send_signal(process, signal),
+            Err(_) => kill_process(self.pid(), signal),
+        };
+    }
+
+    /// Sends a signal.
+    #[cfg(not(target_os = "linux"))]
+    fn signal(&self, signal: Signal) {
+        let _ = rustix::process::kill_process(self.pid(), signal);
+    }
+}
+
+impl Found for ProcEntry {
+    fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    fn start(&self) -> u64 {
+        self.start
+    }
+}
+
+impl Found for Descendant {
+    fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    fn start(&self) -> u64 {
+        self.start
+    }
 }
 
 impl ProcEntry {
-    fn read(pid: Pid) -> Option<Self> {
+    /// Reads the process, and whether it is alive. A zombie is dead, and can stay for long if the init process of a container
+    /// does not reap orphans.
+    fn read(pid: Pid) -> Option<(Self, bool)> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-        let (state, parent, group) = fields(&stat)?;
-        // A zombie counts as dead; it can stay for long if the init process of a container does not
-        // reap orphans.
-        let is_alive = !matches!(state, "Z" | "X");
-        is_alive.then_some(Self { pid, parent, group })
+        let fields = fields(&stat)?;
+        let is_alive = !matches!(fields.state, "Z" | "X");
+        let found = Self {
+            pid,
+            parent: fields.parent,
+            group: fields.group,
+            start: fields.start,
+        };
+        Some((found, is_alive))
     }
 
     pub(super) fn has_mark(&self, mark: &[u8]) -> bool {
@@ -35,18 +95,41 @@ impl ProcEntry {
     }
 }
 
-/// Reads state, parent and process group from a `/proc/PID/stat` line. The preceding name is in
-/// parentheses and may contain any character.
-fn fields(stat: &str) -> Option<(&str, i32, i32)> {
+/// Some fields of a `/proc/PID/stat` line.
+#[derive(Debug, PartialEq, Eq)]
+struct Fields<'a> {
+    state: &'a str,
+    parent: i32,
+    group: i32,
+    start: u64,
+}
+
+/// Number of fields between the group and the start of a process in that line.
+const N_BETWEEN: usize = 16;
+
+/// Reads a `/proc/PID/stat` line. The name in front of the fields is in parentheses and may contain any character.
+fn fields(stat: &str) -> Option<Fields<'_>> {
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    let state = fields.next()?;
-    let parent = fields.next()?.parse().ok()?;
-    let group = fields.next()?.parse().ok()?;
-    Some((state, parent, group))
+    Some(Fields {
+        state: fields.next()?,
+        parent: fields.next()?.parse().ok()?,
+        group: fields.next()?.parse().ok()?,
+        start: fields.nth(N_BETWEEN)?.parse().ok()?,
+    })
+}
+
+/// Whether this process is alive.
+pub(super) fn is_alive(pid: Pid) -> bool {
+    ProcEntry::read(pid).is_some_and(|(_, is_alive)| is_alive)
 }
 
 /// Returns every living process; none if there is no `/proc`.
 pub(super) fn processes() -> impl Iterator<Item = ProcEntry> {
+    all_processes().filter_map(|(process, is_alive)| is_alive.then_some(process))
+}
+
+/// Returns every process, zombies included, and whether it is alive.
+fn all_processes() -> impl Iterator<Item = (ProcEntry, bool)> {
     std::fs::read_dir("/proc")
         .into_iter()
         .flatten()
@@ -58,6 +141,12 @@ pub(super) fn processes() -> impl Iterator<Item = ProcEntry> {
 /// during the scan may be missing: call again to be sure.
 pub(super) fn descendants(of: Pid) -> Vec<Descendant> {
     descendants_in(processes().collect(), of.as_raw_nonzero().get())
+}
+
+/// Returns the same, with zombies: processes that have come and gone.
+pub(super) fn descendants_and_zombies(of: Pid) -> Vec<Descendant> {
+    let all = all_processes().map(|(process, _)| process).collect();
+    descendants_in(all, of.as_raw_nonzero().get())
 }
 
 /// Returns the children of this process, including zombies, without scanning all processes. Empty
@@ -84,8 +173,8 @@ fn descendants_in(mut others: Vec<ProcEntry>, of: i32) -> Vec<Descendant> {
             .collect();
         found.extend(children.iter().map(|child| Descendant {
             pid: child.pid,
-            group: child.group,
             depth,
+            start: child.start,
         }));
     }
     found
@@ -130,7 +219,14 @@ mod tests {
 
     #[test]
     fn state_parent_and_group_are_found_behind_a_name_with_parentheses() {
-        assert_eq!(fields("12 (a) b (c) S 1 99 98 0 -1"), Some(("S", 1, 99)));
+        let stat = "12 (a) b (c) S 1 99 98 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 7777 9";
+        let expected = Fields {
+            state: "S",
+            parent: 1,
+            group: 99,
+            start: 7777,
+        };
+        assert_eq!(fields(stat), Some(expected));
     }
 
     #[test]
@@ -139,6 +235,7 @@ mod tests {
             pid: Pid::from_raw(pid).unwrap(),
             parent,
             group: 0,
+            start: 0,
         };
         let all = vec![
             process(9, 7),
@@ -153,5 +250,25 @@ mod tests {
             .map(|one| (one.pid.as_raw_nonzero().get(), one.depth))
             .collect();
         assert_eq!(found, [(6, 1), (7, 2), (9, 3)]);
+    }
+
+    #[test]
+    fn a_signal_reaches_the_process_that_was_found_and_none_that_has_its_number_later() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        let (found, is_alive) = ProcEntry::read(pid).unwrap();
+        assert!(is_alive);
+        let earlier = ProcEntry {
+            start: found.start.wrapping_sub(1),
+            ..found
+        };
+        earlier.signal(Signal::KILL);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert!(child.try_wait().unwrap().is_none());
+        found.signal(Signal::KILL);
+        assert!(!child.wait().unwrap().success());
     }
 }

@@ -117,6 +117,23 @@ fn what_a_failure_does_is_what_the_settings_say() {
 }
 
 #[test]
+fn an_answer_with_two_verdicts_is_malformed_and_refuses() {
+    let block = r#""verdict": {"block": "no"}"#;
+    let pass = r#""verdict": "pass""#;
+    for answer in [
+        format!("{{{block}, {pass}}}"),
+        format!("{{{pass}, {block}}}"),
+        format!("{{{pass}, {pass}}}"),
+        format!("{{{block}, {}}}", pass.replacen('v', r"\u0076", 1)),
+    ] {
+        let text = format!("cat > /dev/null; printf '%s' '{answer}'");
+        let rind = guarded(WRITES, &text, "point = \"pre-tool\"\n");
+        rind.run(&["run", "go", "--yes"]);
+        assert!(!rind.workspace().join("b.txt").exists(), "{answer}");
+    }
+}
+
+#[test]
 fn a_script_that_does_not_read_its_input_is_heard() {
     let rind = guarded(
         WRITES,

@@ -1,7 +1,6 @@
 //! Sources that were made to do harm.
 
 use std::fs;
-use std::time::{Duration, SystemTime};
 
 use rind_tests::cli::Rind;
 
@@ -114,22 +113,23 @@ fn what_a_program_left_that_was_ended_is_swept_away() {
     let rind = Rind::default();
     crate_of(&rind, "small", &[("src/lib.rs", "pub fn a() {}\n")]);
     let temporary = tempfile::tempdir().unwrap();
-    let folder = |name: &str, age: Duration| {
+    let folder = |name: &str| {
         let folder = temporary.path().join(name);
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("input.json"), "somebody's source").unwrap();
-        let held = fs::File::open(&folder).unwrap();
-        held.set_modified(SystemTime::now() - age).unwrap();
         folder
     };
-    let day = Duration::from_secs(86_400);
-    let stale = folder("rind-worker-stale", day);
-    let fresh = folder("rind-worker-fresh", Duration::from_secs(60));
-    let other = folder("other", day);
+    let (stale, used, other) = (
+        folder("rind-worker-stale"),
+        folder("rind-worker-used"),
+        folder("other"),
+    );
+    let owner = fs::File::open(&used).unwrap();
+    owner.try_lock().unwrap();
     let mut command = rind.command(&["skill", "derive", "small", "--print"]);
     command.env("TMPDIR", temporary.path());
     rind.finish(&mut command).exits(0);
-    assert!(!stale.exists() && fresh.exists() && other.exists());
+    assert!(!stale.exists() && used.exists() && other.exists());
     let left = fs::read_dir(temporary.path()).unwrap().count();
     assert_eq!(left, 2, "its own is gone too");
 }

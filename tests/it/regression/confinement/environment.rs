@@ -38,7 +38,7 @@ fn results(rind: &Rind) -> String {
 
 #[test]
 fn commands_get_usual_variables_and_named_ones_and_no_secrets() {
-    for bash in ["when-possible", "off"] {
+    for bash in ["required", "off"] {
         let rind = Rind::with_script(COMMAND);
         rind.config(&format!(
             "[sandbox]\nbash = \"{bash}\"\nenv = [\"MY_SETTING\", \"APP_*\", \"DEPLOY_TOKEN\", \"LD_LIBRARY_PATH\"]\n"
@@ -74,7 +74,7 @@ fn commands_get_usual_variables_and_named_ones_and_no_secrets() {
 
 #[test]
 fn scripts_get_the_same_variables() {
-    for bash in ["when-possible", "off"] {
+    for bash in ["required", "off"] {
         let rind = Rind::with_script("[[reply]]\ntext = \"Done.\"\n");
         let seen = rind.workspace().join("seen");
         rind.config(&format!(

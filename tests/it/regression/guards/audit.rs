@@ -177,3 +177,57 @@ fn a_hook_that_only_looks_and_blocks_when_it_fails_ends_the_turn_at_every_point(
         }
     }
 }
+
+#[test]
+fn a_text_of_the_session_that_was_changed_is_named_by_the_check_of_the_log() {
+    const CALLS: &str = "[[reply]]\ntext = \"First I look.\"\n[[reply.tool_calls]]\nname = \"list_files\"\narguments = { path = \".\" }\n\
+                         [[reply]]\ntext = \"nothing there\"\n";
+    for (from, to, said) in [
+        ("", "", ""),
+        ("look around", "look away", "turn 1: the input in message "),
+        (
+            "First I look.",
+            "I do nothing.",
+            "turn 1: the reply in message ",
+        ),
+        (
+            "nothing there",
+            "something there",
+            "turn 1: the reply in message ",
+        ),
+        (
+            "\"path\":\".\"",
+            "\"path\":\"..\"",
+            "turn 1: the call in message ",
+        ),
+        ("a.txt", "b.txt", "turn 1: the result in message "),
+    ] {
+        let rind = logged(CALLS, false);
+        rind.file("a.txt", "");
+        rind.run(&["run", "look around"]).exits(0);
+        verified(&rind, 0);
+        let sessions = rind.home().join("data/sessions");
+        let session = fs::read_dir(sessions).unwrap().next().unwrap().unwrap();
+        let path = session.path().join("session.jsonl");
+        let text = fs::read_to_string(&path).unwrap();
+        let changed: String = text
+            .split_inclusive('\n')
+            .map(
+                |line| match line.contains("\"type\":\"message\"") && !from.is_empty() {
+                    true => line.replace(from, to),
+                    false => line.to_owned(),
+                },
+            )
+            .collect();
+        assert_eq!(changed != text, !from.is_empty(), "{from}: {text}");
+        fs::write(&path, changed).unwrap();
+        if from.is_empty() {
+            verified(&rind, 0);
+            continue;
+        }
+        let audit = verified(&rind, 1);
+        assert!(audit.stderr.contains(said), "{from}: {}", audit.stderr);
+        let what = "the messages of session ";
+        assert!(audit.stderr.contains(what), "{from}: {}", audit.stderr);
+    }
+}

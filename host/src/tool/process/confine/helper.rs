@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
 use super::limits::Limits;
+use super::obstacle::{MISSING, Obstacle};
 use super::policy::{Around, Files, Network, Policy, Trial};
 use super::probe::Report;
 
@@ -27,40 +28,53 @@ pub(super) const KEEP: &str = "--keep";
 pub fn main(
     args: impl Iterator<Item = OsString>,
 ) -> Result<(String, ExitCode), (String, ExitCode)> {
-    run(args).map_err(|why| (format!("rind: {why}"), ExitCode::from(CANNOT_RUN)))
+    run(args).map_err(|obstacle| {
+        let code = match obstacle {
+            Obstacle::Missing(_) => MISSING,
+            Obstacle::Failed(_) => CANNOT_RUN,
+        };
+        (format!("rind: {obstacle}"), ExitCode::from(code))
+    })
 }
 
 #[cfg(target_os = "linux")]
-fn run(mut args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), String> {
+fn run(mut args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), Obstacle> {
     use super::namespaces::{MAP, map_users_of_parent};
     use super::supervise::{INNER, keep, supervise};
     let first = args.next().unwrap_or_default();
     let silent = |code| (String::new(), code);
-    let confined = |why| format!("cannot confine the command: {why}");
     if first == TRY {
-        return attempt(args).map(|text| (text, ExitCode::SUCCESS));
+        return Ok((attempt(args)?, ExitCode::SUCCESS));
     }
     if first == MAP {
-        return map_users_of_parent().map(|()| silent(ExitCode::SUCCESS));
+        map_users_of_parent()?;
+        return Ok(silent(ExitCode::SUCCESS));
     }
     if first == INNER {
         let policy = policy_of(&args.next().unwrap_or_default())?;
         return inner(policy, args.collect()).map(silent);
     }
     if first == KEEP {
-        return keep(args.collect()).map(silent);
+        return Ok(silent(keep(args.collect())?));
     }
     let policy = policy_of(&first)?;
     let program = args.collect();
     supervise(&policy, &first.to_string_lossy(), program)
         .map(silent)
-        .map_err(confined)
+        .map_err(|obstacle| obstacle.within(CANNOT_CONFINE))
+}
+
+/// Begins every message about a command that was not started because it could not be confined.
+#[cfg(target_os = "linux")]
+const CANNOT_CONFINE: &str = "cannot confine the command";
+
+#[cfg(not(target_os = "linux"))]
+fn run(_args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), Obstacle> {
+    Err(Obstacle::Missing(ONLY_LINUX.to_owned()))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn run(_args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), String> {
-    Err("only Linux supports this".to_owned())
-}
+const ONLY_LINUX: &str = "only Linux supports this";
 
 fn called_wrongly(error: serde_json::Error) -> String {
     format!("the helper got invalid arguments: {error}")
@@ -82,18 +96,19 @@ fn attempt(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
 
 /// Makes the view, confines this process and starts the program: the second stage.
 #[cfg(target_os = "linux")]
-fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
+fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, Obstacle> {
     use super::{FOR_PROGRAM, kernel, limits, namespaces, rights, supervise};
     use crate::tool::process::environment::own_variables;
     limits::end_with_parent();
-    let confined = |why: String| format!("cannot confine the command: {why}");
+    let confined = |obstacle: Obstacle| obstacle.within(CANNOT_CONFINE);
+    let uncalled = |what: &str, error: std::io::Error| confined(Obstacle::of_call(what, &error));
     if let Around::Namespaces { base, mounts } = &policy.around {
         namespaces::make_view(base, mounts).map_err(confined)?;
         namespaces::bound_processes(policy.limits.processes);
     }
     limits::end_first_when_memory_runs_out();
     if let Around::Namespaces { .. } = &policy.around {
-        namespaces::fix_processes().map_err(|error| confined(format!("/proc: {error}")))?;
+        namespaces::fix_processes().map_err(|error| uncalled("/proc", error))?;
     }
     rustix::process::chdir(&policy.cwd)
         .map_err(|error| format!("cannot enter {}: {error}", policy.cwd.display()))?;
@@ -108,7 +123,7 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
     let mut program = program.into_iter().skip_while(|word| word == "--");
     let name = program
         .next()
-        .ok_or("the helper was called without a program")?;
+        .ok_or_else(|| "the helper was called without a program".to_owned())?;
     let mut command = Command::new(&name);
     command.args(program).stdin(stdin);
     for (name, value) in own_variables() {
@@ -131,11 +146,11 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
         )
     };
     if matches!(policy.around, Around::Nothing) {
-        return Err(failed(command.exec()));
+        return Err(failed(command.exec()).into());
     }
     // What is left of this process is in reach of the program.
     super::hide_process();
-    let rights = |error: std::io::Error| confined(format!("capabilities: {error}"));
+    let rights = |error| uncalled("capabilities", error);
     rights::drop_own().map_err(rights)?;
     let start = kernel::Start {
         niceness: limits::NICENESS,
@@ -165,7 +180,7 @@ pub(super) fn stdin_of(path: Option<&std::path::Path>) -> Result<Stdio, String> 
 }
 
 #[cfg(target_os = "linux")]
-fn restrict(policy: &Policy) -> Result<Report, String> {
+fn restrict(policy: &Policy) -> Result<Report, Obstacle> {
     let shares_processes = matches!(policy.around, Around::Nothing);
     super::limits::cap_program(&policy.limits, shares_processes)
         .map_err(|error| format!("resource limits: {error}"))?;
@@ -182,7 +197,7 @@ fn restrict(policy: &Policy) -> Result<Report, String> {
             report.landlock = Some(enforced.abi);
             unix_sockets |= enforced.unix_sockets;
         }
-        Err(why) if policy.needs_landlock => return Err(why),
+        Err(obstacle) if policy.needs_landlock => return Err(obstacle),
         // The view has nothing else in it.
         Err(_) => {}
     }
@@ -199,15 +214,15 @@ fn has_loopback() -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn restrict(_policy: &Policy) -> Result<Report, String> {
-    Err("only Linux supports this".to_owned())
+fn restrict(_policy: &Policy) -> Result<Report, Obstacle> {
+    Err(Obstacle::Missing(ONLY_LINUX.to_owned()))
 }
 
 /// Confines this process, which must have one thread, to a folder. It keeps the programs and libraries of the system.
 ///
 /// # Errors
-/// Reason why the kernel cannot do it; parts may still be enforced.
-pub fn confine_this_process(folder: &std::path::Path) -> Result<(), String> {
+/// Reason why the process is not confined; parts may still be enforced.
+pub fn confine_this_process(folder: &std::path::Path) -> Result<(), Obstacle> {
     let policy = Policy {
         around: Around::Nothing,
         files: Files {

@@ -17,10 +17,12 @@ use rustix::thread::UnshareFlags;
 /// Calls with the same number on every architecture.
 const SYS_CLOSE_RANGE: c_long = 436;
 const SYS_MOUNT_SETATTR: c_long = 442;
+const SYS_LANDLOCK_CREATE_RULESET: c_long = 444;
 
 const AT_EMPTY_PATH: c_uint = 0x1000;
 const AT_RECURSIVE: c_uint = 0x8000;
 const CLOSE_RANGE_CLOEXEC: c_uint = 4;
+const LANDLOCK_CREATE_RULESET_VERSION: c_uint = 1;
 
 /// The first descriptor that is not a standard one.
 const FIRST_EXTRA: c_uint = 3;
@@ -71,6 +73,15 @@ pub(super) fn add_attributes(
             size_of::<MountAttr>(),
         )
     })
+}
+
+/// Asks the kernel for the version of its Landlock. The error says whether it has none or could not answer.
+#[expect(unsafe_code, reason = "rustix does not have it")]
+pub(super) fn check_landlock() -> io::Result<()> {
+    let no_rules = std::ptr::null::<u8>();
+    let flags = LANDLOCK_CREATE_RULESET_VERSION;
+    // SAFETY: with this flag the kernel reads no memory and makes nothing.
+    checked(unsafe { syscall(SYS_LANDLOCK_CREATE_RULESET, no_rules, 0_usize, flags) })
 }
 
 /// Marks every descriptor but the standard ones as not to be handed on to other programs.

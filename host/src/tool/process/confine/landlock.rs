@@ -4,7 +4,10 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
+use rustix::io::Errno;
 
+use super::kernel;
+use super::obstacle::Obstacle;
 use super::policy::Files;
 use super::system::DEVICES;
 
@@ -24,22 +27,34 @@ pub(super) struct Enforced {
 
 /// Restricts this thread, which must be the only one, and all it starts, for good. `tcp`: whether
 /// any TCP port may be used.
-pub(super) fn restrict(files: &Files, tcp: bool) -> Result<Enforced, String> {
+pub(super) fn restrict(files: &Files, tcp: bool) -> Result<Enforced, Obstacle> {
+    check_available()?;
     let status = ruleset(files, tcp)
         .and_then(|rules| rules.restrict_self().map_err(|error| error.to_string()))?;
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
-        LandlockStatus::NotEnabled => return Err("Landlock is switched off in this kernel".into()),
-        _ => return Err("this kernel has no Landlock".into()),
+        // The kernel has just answered for it.
+        _ => return Err(Obstacle::Failed("Landlock was not enforced".to_owned())),
     };
     if abi < ABI_NEEDED || status.ruleset == RulesetStatus::NotEnforced {
-        return Err(format!(
+        return Err(Obstacle::Missing(format!(
             "this kernel's Landlock is too old: it has version {abi}, and {ABI_NEEDED} is needed (Linux 6.2)"
-        ));
+        )));
     }
     Ok(Enforced {
         abi: abi.unsigned_abs(),
         unix_sockets: abi >= ABI_UNIX,
+    })
+}
+
+/// Checks that the kernel has Landlock. The library takes every error for a kernel without it.
+fn check_available() -> Result<(), Obstacle> {
+    kernel::check_landlock().map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::NOSYS) => Obstacle::Missing("this kernel has no Landlock".to_owned()),
+        Some(Errno::OPNOTSUPP) => {
+            Obstacle::Missing("Landlock is switched off in this kernel".to_owned())
+        }
+        _ => Obstacle::of_call("Landlock", &error),
     })
 }
 

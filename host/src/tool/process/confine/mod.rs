@@ -10,6 +10,8 @@
 //! of the workspace (the settings and hooks of its repository) from being written. Below `/etc` a command of root reads what
 //! only root may.
 //!
+//! Nothing here runs a program bare because its confinement failed: a failure is an error of the call, see [`Obstacle`].
+//!
 //! It must not know what is run, nor where Rind keeps its files. Start from [`Confinement`]; [`detect`] says what the
 //! machine can do.
 
@@ -22,6 +24,7 @@ mod landlock;
 mod limits;
 #[cfg(target_os = "linux")]
 mod namespaces;
+mod obstacle;
 mod policy;
 mod probe;
 mod protect;
@@ -38,14 +41,14 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use super::Process;
 use super::cgroup::Cgroup;
 use super::environment::{is_found, set};
 use super::group::Kept;
+use crate::disk::TemporaryFolder;
 pub use helper::{confine_this_process, main as helper_main};
 pub use limits::{Limits, cap_memory_and_time, end_with_parent, hide_process};
+pub use obstacle::Obstacle;
 use policy::{Around, Files, Network, Policy};
 pub use probe::{Detected, Report, attempt, detect, program_in};
 pub use system::{DEVICES, system_folders, tool_folders, tool_folders_of};
@@ -321,8 +324,11 @@ const CACHE: &str = "cache";
 const BASE: &str = "view";
 const GIT_SETTINGS: &str = "gitconfig";
 
-fn temporary_folder(git_settings: &str) -> io::Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix("rind-").tempdir()?;
+/// Begins the names of temporary folders.
+const TEMPORARY_PREFIX: &str = "rind-command-";
+
+fn temporary_folder(git_settings: &str) -> io::Result<TemporaryFolder> {
+    let folder = TemporaryFolder::new(TEMPORARY_PREFIX)?;
     for name in [CACHE, BASE] {
         std::fs::create_dir(folder.path().join(name))?;
     }

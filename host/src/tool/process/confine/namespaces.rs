@@ -14,6 +14,7 @@ use rustix::mount::{
 };
 use rustix::thread::{CapabilitySet, UnshareFlags as New};
 
+use super::obstacle::Obstacle;
 use super::view::{Mount, What};
 use super::{HELPER_COMMAND, kernel, rights};
 
@@ -28,7 +29,7 @@ pub(super) const MIN_PROCESSES: u64 = 301;
 
 /// Moves this process, which must have one thread, into new namespaces; what it starts next is the first process of the new
 /// process namespace, which ends with it.
-pub(super) fn enter(network: bool) -> Result<(), String> {
+pub(super) fn enter(network: bool) -> Result<(), Obstacle> {
     let user = rustix::process::geteuid();
     let group = rustix::process::getegid();
     let mapper = user.is_root().then(start_mapper).transpose();
@@ -36,7 +37,7 @@ pub(super) fn enter(network: bool) -> Result<(), String> {
     flags |= New::NEWIPC | New::NEWUTS | New::NEWCGROUP;
     flags.set(New::NEWNET, !network);
     kernel::enter_namespaces(flags)
-        .map_err(|error| format!("this machine does not allow namespaces: {error}"))?;
+        .map_err(|error| Obstacle::of_call("this machine does not allow namespaces", &error))?;
     let is_mapped = match mapper {
         Ok(Some(mapper)) => mapper.finish(),
         Ok(None) | Err(_) => false,
@@ -48,16 +49,16 @@ pub(super) fn enter(network: bool) -> Result<(), String> {
         // The second stage finds out whether it is there.
         let _ = kernel::raise_loopback();
     }
-    rights::hand_on(NEEDED).map_err(|error| format!("capabilities: {error}"))
+    rights::hand_on(NEEDED).map_err(|error| Obstacle::of_call("capabilities", &error))
 }
 
 /// Capabilities within the namespaces that the second stage needs: to give up others, and to mount.
 const NEEDED: CapabilitySet = CapabilitySet::SETPCAP.union(CapabilitySet::SYS_ADMIN);
 
-fn map_own_user(user: u32, group: u32) -> Result<(), String> {
+fn map_own_user(user: u32, group: u32) -> Result<(), Obstacle> {
     let write = |file: &str, text: String| {
         let path = Path::new("/proc/self").join(file);
-        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+        fs::write(&path, text).map_err(|error| Obstacle::of_call(path.display(), &error))
     };
     write("setgroups", "deny".to_owned())?;
     write("uid_map", format!("{user} {user} 1"))?;
@@ -115,9 +116,9 @@ pub(super) fn map_users_of_parent() -> Result<(), String> {
 }
 
 /// Makes the view and moves into it. `base` is a folder that is there; it is hidden.
-pub(super) fn make_view(base: &Path, mounts: &[Mount]) -> Result<(), String> {
+pub(super) fn make_view(base: &Path, mounts: &[Mount]) -> Result<(), Obstacle> {
     let failed = |what: &str, path: &Path, error: io::Error| {
-        format!("cannot {what} {}: {error}", path.display())
+        Obstacle::of_call(format!("cannot {what} {}", path.display()), &error)
     };
     mount_change(
         "/",

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::helper::TRY;
+use super::obstacle::Obstacle;
 use super::policy::Trial;
 use super::{Confinement, HELPER_COMMAND, Mechanism};
-use crate::disk::private_folder;
+use crate::disk::{TemporaryFolder, private_folder};
 use crate::tool::process::{CgroupPlace, Ending, Process, Streams};
 
 /// Deadline of an attempt, which takes milliseconds unless the machine is very busy.
@@ -57,14 +58,17 @@ pub struct Detected {
 /// only the one that the confinement has when `only_that`. `forbidden` is a folder of Rind's own: it must be out of reach, and a
 /// file is put there to prove it.
 ///
+/// A mechanism is only passed over where it is missing. One that failed ends the search: whatever made it fail must not make
+/// the confinement weaker.
+///
 /// # Errors
-/// Reason why none works, for people.
+/// Reasons why none works.
 pub async fn detect(
     mut confinement: Confinement,
     bwrap: Option<&Path>,
     only_that: bool,
     forbidden: &Path,
-) -> Result<Detected, String> {
+) -> Result<Detected, Obstacle> {
     let mut mechanisms = vec![Mechanism::Namespaces];
     mechanisms.extend(bwrap.map(|bwrap| Mechanism::Bwrap(bwrap.to_owned())));
     mechanisms.push(Mechanism::Landlock);
@@ -87,13 +91,14 @@ pub async fn detect(
                     passed_over: (!passed_over.is_empty()).then(|| passed_over.join("; ")),
                 });
             }
-            Err(why) => passed_over.push(format!("{name}: {why}")),
+            Err(Obstacle::Missing(why)) => passed_over.push(format!("{name}: {why}")),
+            Err(failed @ Obstacle::Failed(_)) => return Err(failed.within(name)),
         }
     }
     if bwrap.is_none() && !only_that {
         passed_over.push("and bwrap is not installed".to_owned());
     }
-    Err(passed_over.join("; "))
+    Err(Obstacle::Missing(passed_over.join("; ")))
 }
 
 /// The program of this name in the first of these folders that has one.
@@ -109,14 +114,13 @@ pub fn program_in(name: &str, folders: impl IntoIterator<Item = PathBuf>) -> Opt
 /// Tries one confinement: the helper runs as for a program, and does what must not work.
 ///
 /// # Errors
-/// Why it does not hold, for people.
-pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Report, String> {
-    let broken = |error: std::io::Error| format!("the confinement cannot be tried: {error}");
+/// Reason why it does not hold, or could not be tried.
+pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Report, Obstacle> {
+    let broken = |error: std::io::Error| {
+        Obstacle::Failed(format!("the confinement cannot be tried: {error}"))
+    };
     private_folder(forbidden).map_err(broken)?;
-    let outside = tempfile::Builder::new()
-        .prefix("canary-")
-        .tempdir_in(forbidden)
-        .map_err(broken)?;
+    let outside = TemporaryFolder::new_in("canary-", forbidden).map_err(broken)?;
     std::fs::write(outside.path().join("canary"), "sings").map_err(broken)?;
     let bait = Bait::new();
     let trial = Trial {
@@ -151,23 +155,37 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
     if finished.ending != Ending::Exited(0) {
         let said = finished.stderr.text();
         let said = said.trim().trim_start_matches("rind: ");
-        return Err(match said {
-            "" => format!("the helper failed ({:?})", finished.ending),
-            _ => said.to_owned(),
+        return Err(match finished.ending {
+            Ending::Deadline => {
+                Obstacle::Failed(format!("the trial took more than {} s", DEADLINE.as_secs()))
+            }
+            Ending::Exited(code) if !said.is_empty() => Obstacle::of_helper(code, said.to_owned()),
+            ending if said.is_empty() => {
+                Obstacle::Failed(format!("the helper failed ({ending:?})"))
+            }
+            ending => Obstacle::Failed(format!("the helper failed ({ending:?}): {said}")),
         });
     }
     let report: Report = serde_json::from_str(finished.stdout.text().trim())
         .map_err(|error| format!("the helper did not answer: {error}"))?;
-    let kept = std::fs::read(outside.path().join("canary")).is_ok_and(|text| text == b"sings");
-    match (report.holes.is_empty() && kept, report.lacks.is_empty()) {
-        (false, _) => Err(format!(
+    let canary = std::fs::read(outside.path().join("canary"));
+    let is_kept = match canary {
+        Ok(text) => text == b"sings",
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        Err(error) => return Err(broken(error)),
+    };
+    match (report.holes.is_empty() && is_kept, report.lacks.is_empty()) {
+        (false, _) if report.holes.is_empty() => Err(Obstacle::Missing(
+            "a confined command could still change files outside its folders".to_owned(),
+        )),
+        (false, _) => Err(Obstacle::Missing(format!(
             "a confined command could still {}",
             report.holes.join(", ")
-        )),
-        (_, false) => Err(format!(
+        ))),
+        (_, false) => Err(Obstacle::Failed(format!(
             "a confined command could not {}",
             report.lacks.join(", ")
-        )),
+        ))),
         _ => Ok(report),
     }
 }

@@ -20,8 +20,9 @@ use super::HELPER_COMMAND;
 use super::kernel::{Start, start_in};
 use super::limits::NICENESS;
 use super::namespaces::{self, OWN_PROGRAM};
+use super::obstacle::Obstacle;
 use super::policy::{Around, Network, Policy};
-use crate::tool::process::tree::{descendants, own_children};
+use crate::tool::process::tree::{Found, descendants, own_children};
 
 /// Argument in place of a policy, which follows: the second stage.
 pub(super) const INNER: &str = "--inner";
@@ -53,14 +54,16 @@ pub(super) fn supervise(
     policy: &Policy,
     json: &str,
     program: Vec<OsString>,
-) -> Result<ExitCode, String> {
+) -> Result<ExitCode, Obstacle> {
     let said = |what: &str, error: io::Error| format!("{what}: {error}");
     // A second name of the socket would keep it open for what must see its end.
     super::kernel::keep_descriptors().map_err(|error| said("descriptors", error))?;
     let mut command = match &policy.around {
         Around::Program(line) => {
             let mut words = line.iter();
-            let mut command = Command::new(words.next().ok_or("no program around it")?);
+            let program = words.next();
+            let mut command =
+                Command::new(program.ok_or_else(|| "no program around it".to_owned())?);
             command.args(words);
             command
         }
@@ -86,7 +89,7 @@ pub(super) fn supervise(
             cgroup: procs_of(policy.cgroup.as_deref()),
         },
     );
-    run(command, stdin, !is_first_of_namespace).map_err(|(what, error)| said(what, error))
+    run(command, stdin, !is_first_of_namespace).map_err(|(what, error)| said(what, error).into())
 }
 
 /// Runs a program that nothing confines to the end of everything that it started.
@@ -217,6 +220,7 @@ fn end_descendants(own: Pid) {
             let before = stopped.len();
             for child in own_children() {
                 if stopped.insert(child.as_raw_nonzero()) {
+                    // Nobody else can have the number of a child before it is waited for.
                     let _ = rustix::process::kill_process(child, Signal::STOP);
                 }
             }
@@ -229,10 +233,11 @@ fn end_descendants(own: Pid) {
                 continue;
             }
             n_new += 1;
-            let _ = rustix::process::kill_process(process.pid, Signal::STOP);
+            process.signal(Signal::STOP);
             // Stop all members of the group at once, including processes that are being forked. It
-            // belongs to a session of the program.
-            if let Some(group) = Pid::from_raw(process.group).filter(|group| *group != own_group) {
+            // belongs to a session of the program. A process that is stopped keeps its group, so that
+            // no other group has the number.
+            if let Some(group) = process.group_now().filter(|group| *group != own_group) {
                 let _ = rustix::process::kill_process_group(group, Signal::STOP);
             }
         }
@@ -241,7 +246,7 @@ fn end_descendants(own: Pid) {
         }
     }
     for process in descendants(own) {
-        let _ = rustix::process::kill_process(process.pid, Signal::KILL);
+        process.signal(Signal::KILL);
     }
 }
 

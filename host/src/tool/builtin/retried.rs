@@ -1,0 +1,54 @@
+//! Confinement that failed, and that each call tries to set up again.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::Mutex;
+
+use super::super::process::confine::{Confinement, Obstacle};
+
+/// Sets up the confinement.
+type Detect = dyn Fn() -> BoxFuture<'static, Result<Confinement, Obstacle>> + Send + Sync;
+
+/// A confinement that each call tries to set up until that succeeds. Clones share the result.
+#[derive(Clone)]
+pub struct Retried {
+    wanted: Arc<Confinement>,
+    detect: Arc<Detect>,
+    found: Arc<Mutex<Option<Confinement>>>,
+}
+
+impl Retried {
+    /// Tries `detect` at each call. `wanted` describes what commands may do once that succeeds; its mechanism may be another.
+    pub fn new(
+        wanted: Confinement,
+        detect: impl Fn() -> BoxFuture<'static, Result<Confinement, Obstacle>> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            wanted: Arc::new(wanted),
+            detect: Arc::new(detect),
+            found: Arc::default(),
+        }
+    }
+
+    pub(super) fn wanted(&self) -> &Confinement {
+        &self.wanted
+    }
+
+    /// Returns the confinement, or the reason why this attempt failed as well.
+    pub(super) async fn confinement(&self) -> Result<Confinement, Obstacle> {
+        let mut found = self.found.lock().await;
+        if let Some(confinement) = &*found {
+            return Ok(confinement.clone());
+        }
+        let confinement = (self.detect)().await?;
+        Ok(found.insert(confinement).clone())
+    }
+}
+
+impl fmt::Debug for Retried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Retried")
+    }
+}
