@@ -17,7 +17,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::LINGER;
 use super::cgroup::Cgroup;
-use super::tree::{Found, ProcEntry, descendants, descendants_and_zombies, is_alive, processes};
+use super::tree::{
+    Found, ProcEntry, descendants, descendants_and_zombies, is_alive, n_started_on_machine,
+    processes,
+};
 use crate::disk::TemporaryFolder;
 
 /// Time that processes have between SIGTERM and SIGKILL.
@@ -33,6 +36,10 @@ const SEARCH: Duration = Duration::from_millis(100);
 /// New processes after which a tree that was asked to end counts as one that multiplies, and is killed. What programs start in
 /// order to clean up is fewer.
 const MAX_NEW_PROCESSES: usize = 32;
+
+/// Processes that the machine starts in a second after which a tree that was asked to end counts as one as well. A build starts
+/// some hundred. If others start so many, a command that is past its deadline loses the rest of its grace.
+const MAX_STARTS_PER_SECOND: u64 = 2000;
 
 /// Polling interval while processes end.
 const POLL: Duration = Duration::from_millis(20);
@@ -258,6 +265,29 @@ impl Drop for Running {
     }
 }
 
+/// Rate at which the machine starts processes.
+struct Rate {
+    since: Instant,
+    n_started: u64,
+}
+
+impl Rate {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            n_started: n_started_on_machine().unwrap_or(0),
+        }
+    }
+
+    /// Returns the rate since the last call.
+    fn per_second(&mut self) -> u64 {
+        let before = std::mem::replace(self, Self::new());
+        let took = self.since.duration_since(before.since).as_millis().max(1);
+        let n_new = self.n_started.saturating_sub(before.n_started);
+        n_new.saturating_mul(1000) / u64::try_from(took).unwrap_or(u64::MAX)
+    }
+}
+
 #[derive(Clone)]
 struct Tree {
     /// The first process; its id is also the process group id.
@@ -320,11 +350,16 @@ impl Tree {
     /// would. Returns whether it has. Gives up after `most`, or when `is_over`.
     fn multiplies(&self, most: Duration, is_over: &CancellationToken) -> bool {
         let until = Instant::now() + most;
+        let mut rate = Rate::new();
         let mut known: Option<BTreeSet<_>> = None;
         let mut n_new = 0;
         while Instant::now() < until && !is_over.is_cancelled() {
+            std::thread::sleep(SEARCH);
             if !is_alive(self.leader) {
                 return false;
+            }
+            if rate.per_second() > MAX_STARTS_PER_SECOND {
+                return true;
             }
             let found = descendants_and_zombies(self.leader);
             let found = found.iter().map(|process| process.pid.as_raw_nonzero());
@@ -335,7 +370,6 @@ impl Tree {
             if n_new > MAX_NEW_PROCESSES {
                 return true;
             }
-            std::thread::sleep(SEARCH);
         }
         false
     }

@@ -39,11 +39,11 @@ const AGAIN: Timespec = Timespec {
     tv_nsec: 5_000_000,
 };
 
-/// Maximum number of scans for processes that are not stopped yet, before the found ones are
+/// Maximum number of scans for processes that are not children and not stopped yet, before the found ones are
 /// killed.
 const STOP_ROUNDS: usize = 20;
 
-/// Maximum number of scans of direct children within one such scan.
+/// Maximum number of rounds that kill direct children before one such scan.
 const CHILD_ROUNDS: usize = 100;
 
 /// Exit code of a program that a signal ended, as shells count it.
@@ -178,7 +178,13 @@ fn attend(
                 let _ = rustix::process::kill_process(first, Signal::KILL);
             }
             if let Some(own) = orphans_come_to {
-                end_descendants(own);
+                end_descendants(own, |pid, status| {
+                    if pid == first {
+                        picked = Some(status);
+                    }
+                });
+                // The descriptor of a process that was waited for is ready for good.
+                watched = watched.filter(|_| picked.is_none());
             }
         }
         // An orphan that ends wakes nobody.
@@ -208,28 +214,34 @@ fn attend(
     }
 }
 
-/// Kills the descendants of this process. They get SIGSTOP first, because a stopped process cannot
-/// fork, so their number shrinks from scan to scan. If a process forks and exits, its children are
-/// reparented to this process, whose list of children is fast to read.
-fn end_descendants(own: Pid) {
+/// Kills the descendants of this process. What a killed process has started comes to this one, whose list of children is fast
+/// to read: where processes start another and end, all of them are in it sooner or later. What has ended is waited for first,
+/// because a list of thousands of zombies is not. `ended` receives each.
+///
+/// Others get SIGSTOP before, because a stopped process cannot fork, so that their number shrinks from scan to scan.
+fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
     let own_group = rustix::process::getpgrp();
-    let mut stopped = BTreeSet::new();
+    let mut known = BTreeSet::new();
     for _ in 0..STOP_ROUNDS {
         let mut n_new = 0;
         for _ in 0..CHILD_ROUNDS {
-            let before = stopped.len();
-            for child in own_children() {
-                if stopped.insert(child.as_raw_nonzero()) {
-                    // Nobody else can have the number of a child before it is waited for.
-                    let _ = rustix::process::kill_process(child, Signal::STOP);
-                }
+            while let Ok(Some((pid, status))) = next_ended(WaitOptions::NOHANG) {
+                // Another process may have the number from now on.
+                known.remove(&pid.as_raw_nonzero());
+                ended(pid, status);
             }
-            if stopped.len() == before {
+            let before = known.len();
+            for child in own_children() {
+                // Nobody else can have the number of a child before it is waited for.
+                let _ = rustix::process::kill_process(child, Signal::KILL);
+                known.insert(child.as_raw_nonzero());
+            }
+            if known.len() == before {
                 break;
             }
         }
         for process in descendants(own) {
-            if !stopped.insert(process.pid.as_raw_nonzero()) {
+            if !known.insert(process.pid.as_raw_nonzero()) {
                 continue;
             }
             n_new += 1;
