@@ -100,7 +100,8 @@ impl Shell {
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null());
-            assert!(command.status().is_ok());
+            let status = command.status();
+            assert!(status.is_ok(), "{status:?}");
         }
         let of_none = fs::read_to_string(root.join("stray")).unwrap_or_default();
         assert_eq!(of_none, "", "a call without its line");
