@@ -79,8 +79,7 @@ impl HeldFolder {
     ///
     /// # Errors
     /// The folder itself cannot be read, lies outside of the project, or holds too much.
-    #[cfg(feature = "cli")]
-    pub(crate) fn read_linked(
+    pub fn read_linked(
         root: &Path,
         project: &Path,
     ) -> Result<(Self, Vec<ProjectError>), ProjectError> {
