@@ -13,12 +13,16 @@ const WRAPPERS: &[&str] = &[
 const STUBS: &[&str] = &["zqa", "zqb", "x", "f"];
 
 /// Runs each argument by itself, in a folder of its own. What the line calls by itself is a function, which is faster than a
-/// program.
+/// program. Each call has a file of its own, the next one that is free: calls may run side by side, and bash writes line by line.
 const DRIVER: &str = r#"
 ulimit -t 120 -f 2048 2>/dev/null
-END=$(printf '\036')
-zqa() { printf '%s\037' zqa "$@" "$END" >> "$LOG"; }
-zqb() { printf '%s\037' zqb "$@" "$END" >> "$LOG"; }
+record() (
+  set -C
+  i=0
+  until printf '%s\037' "$@" 2>/dev/null > "$LOG.$i" || [ $i -gt 999 ]; do i=$((i + 1)); done
+)
+zqa() { record zqa "$@"; }
+zqb() { record zqb "$@"; }
 n=0
 for line; do
   n=$((n + 1))
@@ -61,9 +65,9 @@ impl Shell {
         let programs = root.join("bin");
         fs::create_dir(&programs).unwrap();
         for name in STUBS {
-            // One write for each call: they may run side by side. Without `LOG` it belongs to no line.
+            // As `record` does. Without `LOG` it belongs to no line.
             let text = format!(
-                "#!/bin/sh\nprintf '%s\\037' {name} \"$@\" \"$(printf '\\036')\" >> \"${{LOG:-{}/stray}}\"\n",
+                "#!/bin/sh\nset -C\ni=0\nuntil printf '%s\\037' {name} \"$@\" 2>/dev/null > \"${{LOG:-{}/stray}}.$i\" || [ $i -gt 999 ]; do i=$((i + 1)); done\n",
                 root.display()
             );
             let path = programs.join(name);
@@ -103,7 +107,7 @@ impl Shell {
             let status = command.status();
             assert!(status.is_ok(), "{status:?}");
         }
-        let of_none = fs::read_to_string(root.join("stray")).unwrap_or_default();
+        let of_none = fs::read_to_string(root.join("stray.0")).unwrap_or_default();
         assert_eq!(of_none, "", "a call without its line");
         let dirs = (1..=lines.len()).map(|n| root.join(n.to_string()));
         dirs.map(|own| ran(&own)).collect()
@@ -127,26 +131,26 @@ impl Shell {
 }
 
 fn ran(own: &Path) -> Ran {
-    let log = fs::read(own.join("log")).unwrap_or_default();
-    let log = String::from_utf8_lossy(&log).into_owned();
-    let calls = log.split("\u{1e}\u{1f}").filter(|call| !call.is_empty());
-    let call = |call: &str| {
-        let words = call.strip_suffix('\u{1f}').unwrap_or(call);
+    let logs = (0..).map_while(|n| fs::read(own.join(format!("log.{n}"))).ok());
+    let calls = logs.map(|log| {
+        let log = String::from_utf8_lossy(&log).into_owned();
+        let words = log.strip_suffix('\u{1f}').unwrap_or(&log);
         words.split('\u{1f}').map(str::to_owned).collect()
-    };
+    });
     let mut files = Vec::new();
     for (folder, prefix) in [("w", ""), ("w/a", "a/"), ("", "../")] {
         for entry in fs::read_dir(own.join(folder)).unwrap() {
             let entry = entry.unwrap();
             let name = entry.file_name().to_string_lossy().into_owned();
-            let is_ours = matches!((prefix, &*name), ("../", "w" | "log") | ("", "a"));
+            let is_log = prefix == "../" && name.starts_with("log.");
+            let is_ours = is_log || matches!((prefix, &*name), ("../", "w") | ("", "a"));
             if !is_ours && !entry.file_type().unwrap().is_dir() {
                 files.push(format!("{prefix}{name}"));
             }
         }
     }
     Ran {
-        calls: calls.map(call).collect(),
+        calls: calls.collect(),
         files,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The only file of the confinement with unsafe code. It decides nothing.
 
-use std::ffi::{CString, c_long, c_uint};
+use std::ffi::{CString, c_int, c_long, c_uint};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,6 +12,7 @@ use std::process::Command;
 use rustix::fs::{Mode, OFlags};
 use rustix::ioctl::{Opcode, Updater, ioctl};
 use rustix::mount::MountAttrFlags;
+use rustix::process::Signal;
 use rustix::thread::UnshareFlags;
 
 /// Calls with the same number on every architecture.
@@ -30,6 +31,17 @@ const FIRST_EXTRA: c_uint = 3;
 #[expect(unsafe_code, reason = "the C library, declared as in its manual")]
 unsafe extern "C" {
     fn syscall(number: c_long, ...) -> c_long;
+    fn kill(process: c_int, signal: c_int) -> c_int;
+}
+
+/// Kills every other process that this one may send signals to. The kernel does it under the lock that a fork needs, so that none
+/// gets away by starting another one.
+///
+/// Only for a process in a domain of signals with its descendants: it would take everything of its user along.
+#[expect(unsafe_code, reason = "rustix does not have it")]
+pub(super) fn kill_all_in_domain() {
+    // SAFETY: takes numbers.
+    let _ = unsafe { kill(-1, Signal::KILL.as_raw()) };
 }
 
 /// Moves this process, which must have one thread, into new namespaces.

@@ -17,7 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::HELPER_COMMAND;
-use super::kernel::{Start, start_in};
+use super::kernel::{self, Start, start_in};
+use super::landlock;
 use super::limits::NICENESS;
 use super::namespaces::{self, OWN_PROGRAM};
 use super::obstacle::Obstacle;
@@ -39,6 +40,10 @@ const AGAIN: Timespec = Timespec {
     tv_nsec: 5_000_000,
 };
 
+/// Most ended processes that are waited for in a row while the host is there. Where processes start others and end as fast as
+/// they can, there is always one more, and the end of the host would never be seen.
+const MAX_REAPED: usize = 256;
+
 /// Maximum number of scans for processes that are not children and not stopped yet, before the found ones are
 /// killed.
 const STOP_ROUNDS: usize = 20;
@@ -48,6 +53,18 @@ const CHILD_ROUNDS: usize = 100;
 
 /// Exit code of a program that a signal ended, as shells count it.
 const SIGNALED: i32 = 128;
+
+/// Reach of what ends everything that a program has started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// The first process of a process namespace takes everybody in it with it. The numbers that the first stage would find in
+    /// `/proc` are those of the namespace by then, where the second stage has moved it into the view as well.
+    Namespace,
+    /// One signal reaches everything at once, and nothing else.
+    Domain,
+    /// Processes are found one by one.
+    Descendants,
+}
 
 /// Runs the first stage to the end of everything that it started.
 pub(super) fn supervise(
@@ -69,16 +86,19 @@ pub(super) fn supervise(
         }
         Around::Nothing | Around::Namespaces { .. } => Command::new(OWN_PROGRAM),
     };
-    if let Around::Namespaces { .. } = policy.around {
-        namespaces::enter(policy.network == Network::All)?;
-    }
+    let scope = match policy.around {
+        Around::Namespaces { .. } => {
+            namespaces::enter(policy.network == Network::All)?;
+            Scope::Namespace
+        }
+        Around::Program(_) => Scope::Descendants,
+        Around::Nothing if landlock::scope_signals() => Scope::Domain,
+        Around::Nothing => Scope::Descendants,
+    };
     command.args([HELPER_COMMAND, INNER, json]).args(program);
     // The second stage opens that of the program; what makes a view hands this one on.
     let is_told_by_us = matches!(policy.around, Around::Nothing);
     let stdin = is_told_by_us.then(Stdio::null);
-    // The first process of a process namespace takes everybody in it with it. The numbers that this one would find in `/proc`
-    // are those of the namespace by then, where the second stage has moved it into the view as well.
-    let is_first_of_namespace = matches!(policy.around, Around::Namespaces { .. });
     start_in(
         &mut command,
         Start {
@@ -89,7 +109,7 @@ pub(super) fn supervise(
             cgroup: procs_of(policy.cgroup.as_deref()),
         },
     );
-    run(command, stdin, !is_first_of_namespace).map_err(|(what, error)| said(what, error).into())
+    run(command, stdin, scope).map_err(|(what, error)| said(what, error).into())
 }
 
 /// Runs a program that nothing confines to the end of everything that it started.
@@ -113,7 +133,7 @@ pub(super) fn keep(program: Vec<OsString>) -> Result<ExitCode, String> {
             cgroup: procs_of(cgroup.as_deref().map(Path::new)),
         },
     );
-    run(command, Some(stdin), true).map_err(|(_, error)| said(error))
+    run(command, Some(stdin), Scope::Descendants).map_err(|(_, error)| said(error))
 }
 
 fn procs_of(cgroup: Option<&Path>) -> Option<CString> {
@@ -125,7 +145,7 @@ fn procs_of(cgroup: Option<&Path>) -> Option<CString> {
 fn run(
     mut command: Command,
     stdin: Option<Stdio>,
-    are_orphans_ours: bool,
+    scope: Scope,
 ) -> Result<ExitCode, (&'static str, io::Error)> {
     // Programs that lost their parent become ours, so that none gets away.
     let own = rustix::process::getpid();
@@ -141,7 +161,7 @@ fn run(
         .ok()
         .and_then(Pid::from_raw)
         .ok_or_else(|| failed(io::Error::other("it has no number")))?;
-    let status = attend(first, are_orphans_ours.then_some(own), |status| {
+    let status = attend(first, own, scope, |status| {
         if is_told_by_us {
             report(status);
         }
@@ -153,7 +173,8 @@ fn run(
 /// waiting: a process that has left its process namespace cannot have any.
 fn attend(
     first: Pid,
-    orphans_come_to: Option<Pid>,
+    own: Pid,
+    scope: Scope,
     when_first_ends: impl Fn(ExitStatus),
 ) -> Option<ExitStatus> {
     let stdin = io::stdin();
@@ -161,7 +182,15 @@ fn attend(
     let mut picked = None;
     let mut watched = rustix::process::pidfd_open(first, PidfdFlags::empty()).ok();
     loop {
-        loop {
+        let mut is_more = true;
+        if scope == Scope::Domain && !host_is_there {
+            kernel::kill_all_in_domain();
+        }
+        let most = match host_is_there {
+            true => MAX_REAPED,
+            false => usize::MAX,
+        };
+        for _ in 0..most {
             match next_ended(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == first => {
                     picked = Some(status);
@@ -169,7 +198,10 @@ fn attend(
                     when_first_ends(status);
                 }
                 Ok(Some(_)) => {}
-                Ok(None) => break,
+                Ok(None) => {
+                    is_more = false;
+                    break;
+                }
                 Err(_) => return picked,
             }
         }
@@ -177,7 +209,7 @@ fn attend(
             if picked.is_none() {
                 let _ = rustix::process::kill_process(first, Signal::KILL);
             }
-            if let Some(own) = orphans_come_to {
+            if scope == Scope::Descendants {
                 end_descendants(own, |pid, status| {
                     if pid == first {
                         picked = Some(status);
@@ -188,7 +220,9 @@ fn attend(
             }
         }
         // An orphan that ends wakes nobody.
-        let timeout = if watched.is_some() && host_is_there {
+        let timeout = if is_more {
+            Timespec::default()
+        } else if watched.is_some() && host_is_there {
             ORPHANS
         } else {
             AGAIN
