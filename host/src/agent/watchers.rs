@@ -134,7 +134,7 @@ impl TurnScope {
 
     /// Judges a call, whose texts are `text`.
     async fn judge_call(&self, caller: &Caller, call: &ToolCall, text: &str) -> (String, Value) {
-        // One look at all of it is enough for nearly every call.
+        // Judges all of it first: nearly no call needs more.
         match self.look_at(caller, text.to_owned()).await {
             Ok(judged) if judged == text => return (call.name.clone(), call.arguments.clone()),
             Ok(_) => {}
@@ -151,7 +151,7 @@ impl TurnScope {
         let name = self.for_watchers(caller, call.name.clone()).await;
         let arguments = self.value_for_watchers(caller, &call.arguments).await;
         if name == call.name && arguments == call.arguments {
-            // What was seen in the whole is in none of its parts.
+            // The hooks change the whole and none of its parts.
             return (UNSHOWN_TOOL.to_owned(), json!({ NOT_SHOWN: CHANGED }));
         }
         (name, arguments)

@@ -43,7 +43,7 @@ pub(super) async fn check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
     let folders = plugin_folders(&args.folders)?;
     let mut all = Vec::new();
     let mut n_fixed = 0;
-    // Of a plugin alone nobody sees that a session would offer another tool in the place of one of its own.
+    // Sees what a plugin alone does not show: that a session would offer another tool in the place of one of its own.
     let others = super::plugin::load(&PluginArgs::default()).await.ok();
     let taken: Vec<(String, String)> = others.iter().flat_map(tools_of).collect();
     for folder in &folders {

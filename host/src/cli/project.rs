@@ -142,7 +142,7 @@ fn read(paths: &Paths) -> Result<HeldFolder, ProjectError> {
     let folders = SKILL_FOLDERS
         .iter()
         .map(|folder| paths.workspace.join(folder));
-    // One that is a link to another of them brings nothing more.
+    // A link to another of them brings nothing more.
     let others: Vec<PathBuf> = folders
         .clone()
         .filter(|folder| !folder.is_symlink())

@@ -53,9 +53,9 @@ impl TemporaryFolder {
         let name = folder.path().file_name().unwrap_or_default();
         let name = name.to_string_lossy();
         let path = above.join(name.trim_start_matches(UNLOCKED));
-        // Of an empty folder with that name, which has no owner, nothing is lost.
+        // Nothing is lost with an empty folder of that name, which has no owner.
         fs::rename(folder.path(), &path)?;
-        // It is at another path now, where this value removes it.
+        // The folder is at another path now, where this value removes it.
         let _ = folder.keep();
         Ok(Self { path, _lock: held })
     }
@@ -67,7 +67,7 @@ impl TemporaryFolder {
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        // What cannot be removed now is swept by a later process.
+        // A later process sweeps up what cannot be removed now.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

@@ -251,7 +251,7 @@ impl GrantedFolders {
     /// it alone could otherwise never write there. Returns whether it was made. Blocks.
     ///
     /// # Errors
-    /// It may only be read, or it is not given because of Rind's own folders, or a link or a file is in its place.
+    /// The folder may only be read, or is not given because of Rind's own folders, or a link or a file is in its place.
     pub fn make(&self, base: &Base) -> Result<bool, FolderError> {
         let Base::Granted(number) = base else {
             return Ok(false);

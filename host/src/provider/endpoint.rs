@@ -258,6 +258,19 @@ mod tests {
     }
 
     #[test]
+    fn values_of_headers_that_a_server_repeats_are_hidden() {
+        let mut endpoint = endpoint("http://h/v1");
+        for (name, value) in [("x-token", "secret-of-a-header"), ("x-team", "ab")] {
+            let value = HeaderValue::from_static(value);
+            endpoint.headers.insert(name, value);
+        }
+        let said = endpoint
+            .said("no ab may use secret-of-a-header")
+            .to_string();
+        assert_eq!(said, "\"no ab may use [key]\"");
+    }
+
+    #[test]
     fn paths_are_joined_under_the_base_url() {
         for (base, joined) in [
             ("http://h/v1", "http://h/v1/chat"),

@@ -303,7 +303,8 @@ impl ToolPolicy {
     fn ruling_of_command(&self, spec: &ToolSpec, command: &Command) -> Ruling {
         if let Some(n_bytes) = command.n_bytes_too_long {
             let by = format!(
-                "a limit of the system: no program is started with an argument of more than {MAX_BYTES} bytes, and the command                  has {n_bytes}; write it to a file and run that"
+                "a limit of the system: no program is started with an argument of more than {MAX_BYTES} bytes, and the command \
+                 has {n_bytes}; write it to a file and run that"
             );
             return Ruling {
                 strictness: Strictness::Deny,

@@ -151,7 +151,6 @@ fn is_skill_name(name: &str) -> bool {
         && name.starts_with(char::is_alphanumeric)
 }
 
-/// Names that no skill may take.
 /// A template that a project brings, as a person reads it before it is trusted.
 #[derive(Clone, Debug)]
 pub(super) struct ProjectTemplate {
@@ -175,6 +174,7 @@ pub(super) fn project_templates(paths: &Paths, held: &HeldFolder) -> Vec<Project
     templates.collect()
 }
 
+/// Names that no skill may take.
 pub(super) fn reserved() -> Vec<&'static str> {
     built_in::names().collect()
 }

@@ -67,17 +67,7 @@ mod tests {
         is_default::<AgentConfig>(&config);
         is_default::<ArchivalConfig>(&config);
         is_default::<SubagentsConfig>(&config);
-        let sandbox: SandboxConfig = config.section().unwrap();
-        let default = SandboxConfig::default();
-        assert_eq!(sandbox.need(), default.need());
-        // Written or not is told apart in refusals alone.
-        assert_eq!(
-            SandboxConfig {
-                bash: None,
-                ..sandbox
-            },
-            default
-        );
+        is_default::<SandboxConfig>(&config);
         let tools: ToolPolicy = config.section().unwrap();
         assert_eq!(tools.defaults, ClassDefaults::default());
     }

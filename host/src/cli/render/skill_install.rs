@@ -33,7 +33,7 @@ pub(in super::super) fn installed(
     tell_kept(kept);
 }
 
-/// One line for a skill of a collection that is left out, with the reason.
+/// Line for a skill of a collection that is left out, with the reason.
 pub(in super::super) fn left_out(why: &str) {
     say(format_args!("{} {}", styled(BAD, "✗"), indented(why)));
 }

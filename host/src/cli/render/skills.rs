@@ -85,7 +85,7 @@ pub(in super::super) fn list(skills: &Skills, catalogue: &Catalogue, context_tok
 /// Most skills that are told of one by one where a session starts.
 const MAX_TOLD: usize = 5;
 
-/// One line on a skill that is not used as its author meant it: mark, name, source, place of the fault, reason.
+/// Line on a skill that is not used as its author meant it: mark, name, source, place of the fault, reason.
 pub(in super::super) fn left_out(left: &LeftOutSkill) -> String {
     let (mark, what) = match left.cause {
         LeftOutCause::Unusable => ('✗', "not used"),

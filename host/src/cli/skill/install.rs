@@ -84,7 +84,7 @@ pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus
         let ready = prepare(candidate, &fetched, &args, &store, &keys, &around).await;
         match ready.with_context(|| format!("{} is not installed", candidate.name)) {
             Ok(ready) => all.push(ready),
-            // Of a whole collection the others do not wait for one that somebody has to correct.
+            // The rest of a collection does not wait for a skill that has to be corrected.
             Err(error) if args.all => left_out.push(format!("{error:#}")),
             Err(error) => return Err(error),
         }
