@@ -60,7 +60,10 @@ impl Rind {
         );
         let mut terminal = Command::new("timeout");
         terminal
-            .args(["--foreground", "--signal=KILL", "120", "script"])
+            .args(["--foreground", "--signal=KILL"])
+            // Longer than anything is waited for: the test says what did not come.
+            .arg((2 * PATIENCE.as_secs()).to_string())
+            .arg("script")
             .args(["-q", "-e", "-c", &command, "/dev/null"])
             .env_clear()
             .envs(

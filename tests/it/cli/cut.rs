@@ -117,7 +117,7 @@ fn ctrl_c_a_closed_terminal_and_kill_end_the_turn_while_the_model_thinks() {
 }
 
 fn ends_the_turn(signal: &str) {
-    let rind = Rind::with_script("[[reply]]\ntext = \"Late.\"\ndelay_ms = 120000\n");
+    let rind = Rind::with_script("[[reply]]\ntext = \"Late.\"\ndelay_ms = 3600000\n");
     let mut running = rind.start(&["run", "work"]);
     running.wait_until(|rind| !rind.entries("turn-start").is_empty());
     let started = Instant::now();

@@ -102,7 +102,7 @@ async fn a_script_can_fail_and_be_cancelled() {
         [[reply]]
         error = { status = 529, message = "busy" }
         [[reply]]
-        delay_ms = 60000
+        delay_ms = 3600000
         text = "never"
         [[reply]]
         text = "one two three"

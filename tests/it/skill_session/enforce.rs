@@ -321,7 +321,7 @@ async fn a_skill_whose_turn_was_interrupted_has_ended() {
     let script = vec![
         use_skill("look"),
         Reply {
-            delay_ms: 60_000,
+            delay_ms: 3_600_000,
             ..Reply::text("never")
         },
         bash("touch touched"),

@@ -221,7 +221,7 @@ impl rind::point::Hook<at::BeforeProviderRequest> for Refuser {
 #[tokio::test]
 async fn ctrl_c_ends_a_look_and_the_turn_with_it() {
     let slow = Reply {
-        delay_ms: 60_000,
+        delay_ms: 3_600_000,
         ..fine()
     };
     let mut running = looking(vec![done(), slow]).build();

@@ -8,7 +8,7 @@ const SCRIPT: &str = r#"
 [[reply]]
 when = { contains = "wait" }
 times = 0
-delay_ms = 60000
+delay_ms = 3600000
 text = "late"
 
 [[reply]]

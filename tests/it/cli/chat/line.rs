@@ -228,7 +228,7 @@ fn a_change_of_a_file_is_shown_with_its_line_numbers() {
 #[test]
 fn outputs_of_commands_and_texts_that_begin_with_a_blank_never_reach_the_history() {
     let rind = Rind::with_script(
-        "[[reply]]\nwhen = { contains = \"wait\" }\ndelay_ms = 60000\ntext = \"late\"\n[[reply]]\ntimes = 0\ntext = \"You said: {input}\"\n",
+        "[[reply]]\nwhen = { contains = \"wait\" }\ndelay_ms = 3600000\ntext = \"late\"\n[[reply]]\ntimes = 0\ntext = \"You said: {input}\"\n",
     );
     rind.file("a.txt", "words of the file\n");
     let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins", "wait"], SIZE, &[]) else {
@@ -278,7 +278,7 @@ fn outputs_of_commands_and_texts_that_begin_with_a_blank_never_reach_the_history
 #[test]
 fn a_command_of_ones_own_ends_with_its_chat_and_ctrl_c_ends_the_turn_first() {
     let rind = Rind::with_script(
-        "[[reply]]\nwhen = { contains = \"wait\" }\ndelay_ms = 60000\ntext = \"late\"\n[[reply]]\ntimes = 0\ntext = \"You said: {input}\"\n",
+        "[[reply]]\nwhen = { contains = \"wait\" }\ndelay_ms = 3600000\ntext = \"late\"\n[[reply]]\ntimes = 0\ntext = \"You said: {input}\"\n",
     );
     rind.run(&["run", "first"]).exits(0);
     let sessions = rind.home().join("data/sessions");

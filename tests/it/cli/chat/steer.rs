@@ -98,7 +98,7 @@ fn what_is_typed_during_a_turn_is_read_before_the_next_request_and_calls_that_ha
 
 #[test]
 fn what_waits_can_be_taken_back_and_an_interrupted_turn_hands_everything_back() {
-    let rind = Rind::with_script(&SLOW.replace("3000", "60000"));
+    let rind = Rind::with_script(&SLOW.replace("3000", "3600000"));
     let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins", "look"], SIZE, &[]) else {
         return;
     };
@@ -194,7 +194,7 @@ fn what_is_typed_while_a_command_runs_is_a_turn_after_it() {
 
 #[test]
 fn each_command_is_an_event_also_during_a_turn_and_a_template_waits_for_its_end() {
-    let rind = Rind::with_script(&SLOW.replace("3000", "60000"));
+    let rind = Rind::with_script(&SLOW.replace("3000", "3600000"));
     rind.user_file(
         "config/prompts/look.md",
         "---\ndescription: Looks\n---\nLook around.\n",

@@ -124,7 +124,7 @@ async fn a_request_that_the_server_refuses_costs_nothing() {
 
 #[test]
 fn a_request_that_is_interrupted_is_paid_for() {
-    let rind = Rind::with_script("[[reply]]\ntext = \"never\"\ndelay_ms = 60000\n");
+    let rind = Rind::with_script("[[reply]]\ntext = \"never\"\ndelay_ms = 3600000\n");
     let mut running = rind.start(&["run", "hello", "--json"]);
     running.wait_until(|rind| {
         let sessions = rind.home().join("data/sessions");

@@ -269,12 +269,23 @@ async fn what_was_shown_of_an_answer_that_is_asked_for_again_is_corrected() {
     }
 }
 
-/// A server whose stream begins with these words and goes on with this, which is no end.
+/// A server whose stream begins with these words, waits until it is let go on, and goes on with this, which is no end.
+async fn broken_off_later(words: &'static str, then: &'static str) -> Server {
+    let begun = words_event(words);
+    Server::start(move |_| Reply::Stream(vec![begun.clone(), String::new(), then.to_owned()])).await
+}
+
+/// The same without waiting.
 async fn broken_off(words: &'static str, then: &'static str) -> Server {
+    let begun = words_event(words);
+    Server::start(move |_| Reply::Stream(vec![begun.clone(), then.to_owned()])).await
+}
+
+fn words_event(words: &str) -> String {
     let choice = json!({"index": 0, "delta": {"content": words}, "finish_reason": null});
     let chunk =
         json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [choice]});
-    Server::start(move |_| Reply::Stream(vec![format!("data: {chunk}\n\n"), then.to_owned()])).await
+    format!("data: {chunk}\n\n")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -289,24 +300,23 @@ async fn what_was_shown_of_an_answer_that_broke_off_is_corrected_like_that_of_a_
             "[the answer was held back by plugin scripted-hook: no times]\n\n[the model gave no answer: ",
         ),
     ] {
-        let server = broken_off("It is nine. ", ": nothing more\n\n").await;
+        let server = broken_off_later("It is nine. ", ": nothing more\n\n").await;
         let rind = with(&["scripted-hook"]);
         rind.config(&format!(
             "[provider.http]\nmax_attempts = 1\n[plugins.scripted-hook.config.answers.pre-output]\n{answer}\n"
         ));
         let mut command = asking(&rind, &server, &["--json", "--grant", "scripted-hook"]);
-        let ran = rind.finish(&mut command).exits(1);
-        let lines = ran.json_lines();
-        let of = |kind: &str| {
-            let mut found = lines.iter().filter(|line| line["type"] == kind);
-            found
-                .next()
-                .unwrap_or_else(|| panic!("no {kind}: {}", ran.stdout))
-        };
-        assert_eq!(of("text-delta")["text"], "It is nine. ");
-        assert_eq!(of("correction")["shown"], "It is nine. ");
-        let given = of("turn-end")["output"].as_str().unwrap();
+        let mut child = command.spawn().unwrap();
+        let mut lines = lines_of(&mut child);
+        let delta = read_until(&mut lines, "text-delta");
+        assert_eq!(delta["text"], "It is nine. ");
+        server.release();
+        let correction = read_until(&mut lines, "correction");
+        assert_eq!(correction["shown"], "It is nine. ");
+        let end = read_until(&mut lines, "turn-end");
+        let given = end["output"].as_str().unwrap();
         assert!(given.starts_with(output), "{given}");
+        assert_eq!(child.wait().unwrap().code(), Some(1));
     }
 }
 
