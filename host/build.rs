@@ -3,7 +3,8 @@
 //! Compiled and not committed: a component in the tree could be another than its source, and every change of the SDK or the
 //! contract changes all of them. Compiled here and not by whoever makes a release: then each way to build the program makes the
 //! same one, `cargo install` too. It is one call of cargo with the flags and the target folder of `rind plugin build`, so that
-//! neither compiles what the other has compiled. A program that embeds the host, without the feature `cli`, has none of this.
+//! neither compiles what the other has compiled. Then their native code is made as well, so that a first start compiles nothing. A
+//! program that embeds the host, without the feature `cli`, has none of this.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -13,13 +14,17 @@ use std::{env, fs, io};
 
 #[path = "src/author/compilation.rs"]
 mod compilation;
+#[path = "src/plugin/engine_config.rs"]
+mod engine_config;
 #[path = "first/ensure.rs"]
 mod ensure;
 #[path = "src/author/target.rs"]
 mod target;
 
 use compilation::{Machine, NAMES, PREFIXES, PROFILE};
+use sha2::{Digest, Sha256};
 use target::TARGET;
+use wasmtime::Engine;
 
 /// The core plugins.
 const CORE: [&str; 10] = include!("../plugins/core.json");
@@ -51,6 +56,7 @@ fn main() {
         "first/ensure.rs",
         "src/author/compilation.rs",
         "src/author/target.rs",
+        "src/plugin/engine_config.rs",
     ] {
         println!("cargo::rerun-if-changed={file}");
     }
@@ -76,6 +82,7 @@ fn carry() -> Result<(), Box<dyn Error>> {
         );
     }
     let target_dir = compile(&workspace, &out)?;
+    let mut components = Vec::new();
     let carried = out.join("carried");
     if carried.exists() {
         fs::remove_dir_all(&carried)?;
@@ -88,9 +95,50 @@ fn carry() -> Result<(), Box<dyn Error>> {
             let to = carried.join(kind).join(name);
             put(&from, &component, &file, &to)
                 .map_err(|error| format!("{}: {error}", to.display()))?;
+            components.push(component);
         }
     }
+    precompile(&components, &carried.join("compiled"))
+}
+
+/// Puts the native code of components into a folder, each under the digest of its component.
+fn precompile(components: &[PathBuf], folder: &Path) -> Result<(), Box<dyn Error>> {
+    fs::create_dir_all(folder)?;
+    let engine = match engine() {
+        Ok(engine) => engine,
+        // The compiler in this script knows the machine that builds only.
+        Err(error) => {
+            println!(
+                "cargo::warning=the first start of the program will compile its plugins: {error:#}"
+            );
+            return Ok(());
+        }
+    };
+    for component in components {
+        let bytes = fs::read(component)?;
+        let digest = Sha256::digest(&bytes);
+        let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        fs::write(folder.join(name), engine.precompile_component(&bytes)?)?;
+    }
     Ok(())
+}
+
+/// Makes the engine for the platform that the program is built for.
+fn engine() -> Result<Engine, Box<dyn Error>> {
+    let mut config = engine_config::config();
+    config.target(variable("TARGET")?.to_str().unwrap_or_default())?;
+    if variable("CARGO_CFG_TARGET_ARCH")? == "x86_64" {
+        // What servers and desktops have since 2013 and 2015. Loading code checks that the processor has it.
+        #[allow(
+            unsafe_code,
+            reason = "a wrong setting would make code that is refused when it is loaded"
+        )]
+        // SAFETY: it names instructions that may be used, nothing that code relies on.
+        unsafe {
+            config.cranelift_flag_enable("x86-64-v3");
+        }
+    }
+    Ok(Engine::new(&config)?)
 }
 
 /// Compiles every plugin. Returns the target folder.

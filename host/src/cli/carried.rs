@@ -10,9 +10,15 @@ use std::sync::OnceLock;
 use include_dir::{Dir, DirEntry};
 
 use crate::grant::held::HeldFolder;
+use crate::plugin::precompiled::Precompiled;
 
-/// Folders `plugins` and `examples`, with a folder for each plugin. A program has them once and for all.
+/// Folders `plugins` and `examples`, with a folder for each plugin, and `compiled` with the native code of each component. A program
+/// has them once and for all.
 static FILES: OnceLock<&'static Dir<'static>> = OnceLock::new();
+
+const CORE: &str = "plugins";
+const EXAMPLES: &str = "examples";
+const COMPILED: &str = "compiled";
 
 /// Name that stands for the program where the system does not tell its path.
 const PROGRAM: &str = "rind";
@@ -25,18 +31,30 @@ pub(super) fn carry(files: &'static Dir<'static>) {
 
 pub(super) fn files() -> HeldFolder {
     let mut files = Vec::new();
-    if let Some(carried) = FILES.get() {
-        add(carried, &mut files);
+    for name in [CORE, EXAMPLES] {
+        if let Some(plugins) = FILES.get().and_then(|carried| carried.get_dir(name)) {
+            add(plugins, &mut files);
+        }
     }
     HeldFolder::of(program(), files)
 }
 
+/// Returns the native code of the carried plugins. The name of each file is the digest of the component.
+pub(super) fn precompiled() -> Precompiled {
+    let folder = FILES.get().and_then(|carried| carried.get_dir(COMPILED));
+    let files = folder.into_iter().flat_map(Dir::files);
+    Precompiled::new(files.filter_map(|file| {
+        let digest = file.path().file_name()?.to_str()?;
+        Some((format!("sha256:{digest}"), file.contents()))
+    }))
+}
+
 pub(super) fn core() -> PathBuf {
-    program().join("plugins")
+    program().join(CORE)
 }
 
 pub(super) fn examples() -> PathBuf {
-    program().join("examples")
+    program().join(EXAMPLES)
 }
 
 fn program() -> PathBuf {

@@ -260,6 +260,7 @@ pub(super) fn load_options(
         compiler: Compiler {
             // Without its own program there would still be the thread.
             helper: std::env::current_exe().ok(),
+            precompiled: carried::precompiled(),
             ..Compiler::default()
         },
         settings: written.section::<PluginsConfig>()?.0,

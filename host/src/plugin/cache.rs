@@ -136,8 +136,8 @@ impl CompileCache {
         }
     }
 
-    /// The component's native code: from the cache, or compiled and kept. Whether it was found is the second value; before it is
-    /// compiled, `on_compile` is called.
+    /// The component's native code: from the program, from the cache, or compiled and kept. Whether it was found is the second
+    /// value; before it is compiled, `on_compile` is called.
     pub(crate) async fn load(
         &self,
         engine: &Engine,
@@ -145,6 +145,13 @@ impl CompileCache {
         compiler: &Compiler,
         on_compile: impl FnOnce(),
     ) -> Result<(Component, bool), Error> {
+        if let Some(code) = compiler.precompiled.find(&component.digest) {
+            match deserialize(engine, code) {
+                Ok(found) => return Ok((found, true)),
+                // This processor lacks what the code was compiled for.
+                Err(error) => tracing::debug!(%error, "carried native code cannot be used"),
+            }
+        }
         let entry = self.entry(engine, &component.digest);
         if let Some(found) = self.read(engine, &entry) {
             touch(&entry);
@@ -222,12 +229,12 @@ fn touch(entry: &Path) {
 
 #[expect(
     unsafe_code,
-    reason = "the bytes are exactly those that this host wrote, or that the compiler it started just gave it"
+    reason = "the bytes are exactly those that this host wrote, that the compiler it started just gave it, or a part of the program"
 )]
 fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: `code` is what `serialize` or `precompile_component` gave this host: an entry was checked against a keyed hash
     // just before, from the same buffer; fresh code comes from a process of this very program, through a folder that only
-    // its user can write. Code of another version or other settings is refused by the engine.
+    // its user can write; carried code is as much a part of this program as any function of it. Code of another version or other settings is refused by the engine.
     unsafe { Component::deserialize(engine, code) }
 }
 
@@ -258,5 +265,41 @@ fn make_key(path: &Path) -> Result<(), Error> {
             Err(Error::io("write", path)(e.error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(all(test, feature = "cli"))]
+mod tests {
+    use super::super::engine::engine;
+    use super::super::precompiled::Precompiled;
+    use super::*;
+
+    /// The smallest component.
+    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    #[tokio::test]
+    async fn carried_code_that_cannot_be_loaded_is_compiled_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("empty.wasm");
+        fs::write(&path, EMPTY).unwrap();
+        let component = ComponentBytes::read(&path, None).unwrap();
+        let engine = engine().unwrap();
+        let cache =
+            CompileCache::open(&folder.path().join("cache"), &folder.path().join("key")).unwrap();
+        let code = engine.precompile_component(EMPTY).unwrap();
+        for (code, is_found) in [(b"another".to_vec(), false), (code, true)] {
+            let digest = component.digest.clone();
+            let compiler = Compiler {
+                precompiled: Precompiled::new([(digest, &*code.leak())]),
+                ..Compiler::default()
+            };
+            let mut is_compiled = false;
+            let loaded = cache.load(&engine, &component, &compiler, || is_compiled = true);
+            let (_, was_found) = loaded.await.unwrap();
+            assert_eq!((was_found, is_compiled), (is_found, !is_found));
+            let entry = cache.entry(&engine, &component.digest);
+            assert_eq!(entry.exists(), !is_found);
+            let _ = fs::remove_file(entry);
+        }
     }
 }

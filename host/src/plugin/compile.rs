@@ -15,6 +15,7 @@ use wasmtime::component::Component;
 
 use super::cache::ComponentBytes;
 use super::engine::engine;
+use super::precompiled::Precompiled;
 use super::{Error, foreign};
 use crate::tool::process::confine::{
     Obstacle, cap_memory_and_time, confine_this_process, end_with_parent,
@@ -44,6 +45,8 @@ pub struct Compiler {
     pub time_limit: Duration,
     /// Memory that one component may take, in bytes. Default: [`MAX_COMPILE_MEMORY_BYTES`].
     pub memory_limit: u64,
+    /// Native code that the program carries, which need not be compiled.
+    pub precompiled: Precompiled,
 }
 
 impl Default for Compiler {
@@ -52,6 +55,7 @@ impl Default for Compiler {
             helper: None,
             time_limit: MAX_COMPILE_TIME,
             memory_limit: MAX_COMPILE_MEMORY_BYTES,
+            precompiled: Precompiled::default(),
         }
     }
 }

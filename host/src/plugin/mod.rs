@@ -24,6 +24,7 @@ mod depend;
 pub mod discover;
 #[doc(hidden)]
 pub mod engine;
+mod engine_config;
 pub mod error;
 mod exports;
 mod files;
@@ -45,6 +46,7 @@ pub mod meter;
 mod nesting;
 #[doc(hidden)]
 pub mod open;
+pub mod precompiled;
 #[doc(hidden)]
 pub mod prompts;
 pub(crate) mod protected;
