@@ -8,6 +8,7 @@
 
 use std::error::Error;
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
@@ -22,6 +23,8 @@ mod ensure;
 mod target;
 
 use compilation::{Machine, NAMES, PREFIXES, PROFILE};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 use target::TARGET;
 use wasmtime::Engine;
@@ -101,7 +104,7 @@ fn carry() -> Result<(), Box<dyn Error>> {
     precompile(&components, &carried.join("compiled"))
 }
 
-/// Puts the native code of components into a folder, each under the digest of its component.
+/// Puts the native code of components into a folder, each compressed with gzip and under the digest of its component.
 fn precompile(components: &[PathBuf], folder: &Path) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(folder)?;
     let engine = match engine() {
@@ -118,7 +121,9 @@ fn precompile(components: &[PathBuf], folder: &Path) -> Result<(), Box<dyn Error
         let bytes = fs::read(component)?;
         let digest = Sha256::digest(&bytes);
         let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        fs::write(folder.join(name), engine.precompile_component(&bytes)?)?;
+        let mut file = GzEncoder::new(fs::File::create(folder.join(name))?, Compression::best());
+        file.write_all(&engine.precompile_component(&bytes)?)?;
+        file.finish()?;
     }
     Ok(())
 }

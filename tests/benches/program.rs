@@ -1,5 +1,6 @@
 //! Start, rounds and memory of the program `rind` itself: the same turn with the ten core plugins and with `--no-plugins`, one
-//! after the other in one run. `cargo bench -p rind-benches --bench program`.
+//! after the other in one run. The first start is on a machine where the program never ran. `cargo bench -p rind-benches --bench
+//! program`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -87,13 +88,27 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-fn main() {
-    let rind = Rind::with_script(&script());
-    for name in CORE {
-        rind.managed(name);
-    }
+/// Writes the script and the files that it has the model read.
+fn prepare(rind: &Rind) {
+    rind.script(&script());
     for n in 1..ROUNDS {
         rind.file(&format!("{n}.txt"), &"A line of a file.\n".repeat(200));
+    }
+}
+
+/// Measures a run on a machine without a home of Rind, with the plugins that the program carries.
+fn measure_first(args: &[&str]) -> Measured {
+    let rind = Rind::bare();
+    prepare(&rind);
+    std::fs::remove_file(rind.home().join("cache")).unwrap();
+    measure(&rind, args)
+}
+
+fn main() {
+    let rind = Rind::default();
+    prepare(&rind);
+    for name in CORE {
+        rind.managed(name);
     }
     // Components are compiled once.
     measure(&rind, &[]);
@@ -108,15 +123,22 @@ fn main() {
             with.push(measure(&rind, &[]));
         }
     }
+    let first_with: Vec<Measured> = (0..PAIRS).map(|_| measure_first(&[])).collect();
+    let first_without: Vec<Measured> = (0..PAIRS)
+        .map(|_| measure_first(&["--no-plugins"]))
+        .collect();
     println!("{PAIRS} pairs of turns of {ROUNDS} rounds, medians");
     let (none, ten) = ("no plugins", "ten plugins");
     println!("{:<16} {none:>12} {ten:>12} {:>7}", "", "ratio");
-    let row = |what, of: fn(&Measured) -> f64| {
+    let row = |name, without: &[Measured], with: &[Measured], of: fn(&Measured) -> f64| {
         let none = median(without.iter().map(of));
         let ten = median(with.iter().map(of));
-        println!("{what:<16} {none:>12.2} {ten:>12.2} {:>7.2}", ten / none);
+        println!("{name:<16} {none:>12.2} {ten:>12.2} {:>7.2}", ten / none);
     };
-    row("start, ms", |run| run.start);
-    row("round, ms", |run| run.round);
-    row("peak memory, MB", |run| run.peak);
+    row("first start, ms", &first_without, &first_with, |run| {
+        run.start
+    });
+    row("start, ms", &without, &with, |run| run.start);
+    row("round, ms", &without, &with, |run| run.round);
+    row("peak memory, MB", &without, &with, |run| run.peak);
 }

@@ -247,6 +247,9 @@ pub(super) async fn turn(
     Ok(exit)
 }
 
+/// Most events that are shown at once, before a question or a signal has its turn.
+const MAX_BATCH: usize = 64;
+
 /// Shows the events of a session and asks the questions of its turns, until it is `over`.
 pub(super) async fn show_all(
     mut renderer: TurnRenderer,
@@ -261,18 +264,19 @@ pub(super) async fn show_all(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut is_interrupted = false;
     let mut is_over = false;
+    let mut batch = Vec::new();
     while !is_over {
         tokio::select! {
             // Events first: a question comes after what led to it.
             biased;
-            event = events.recv() => match event {
-                Some(event) => {
-                    renderer.show(&event);
+            n_events = events.recv_many(&mut batch, MAX_BATCH) => {
+                renderer.show_all(&batch);
+                for event in batch.drain(..) {
                     telemetry.take(&event);
                     programs.take(&event);
                 }
-                None => is_over = true,
-            },
+                is_over = n_events == 0;
+            }
             // Not the end of the channel: who else holds a sender does not matter. What was sent before still comes, also behind
             // an event that another thread is sending: until that is there, nothing comes.
             () = over.cancelled(), if !events.is_closed() => events.close(),

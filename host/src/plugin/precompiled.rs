@@ -1,12 +1,14 @@
 //! Native code that a program carries for components that it carries.
 //!
-//! The build script of the program makes it, with the settings of the engine and for a usual processor of the platform. On another
-//! processor, or without it, components are compiled when they are first loaded. Start from [`Precompiled`].
+//! The build script of the program makes it, with the settings of the engine and for a usual processor of the platform. It is
+//! compressed: it is unpacked once, when a component is first loaded, and kept in the cache then. On another processor, or without
+//! it, components are compiled. Start from [`Precompiled`].
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::sync::Arc;
 
-/// Native code by the digest of its component. Empty by default.
+/// Native code by the digest of its component, compressed with gzip. Empty by default.
 ///
 /// Only this crate makes one that has code, because code is run as it is.
 #[derive(Clone, Default)]
@@ -21,7 +23,14 @@ impl Precompiled {
         Self(Arc::new(code.into_iter().collect()))
     }
 
-    pub(super) fn find(&self, digest: &str) -> Option<&'static [u8]> {
-        self.0.get(digest).copied()
+    /// Returns the native code of a component; `None` for one that the program does not carry.
+    pub(super) fn unpack(&self, digest: &str) -> Option<Vec<u8>> {
+        let packed = *self.0.get(digest)?;
+        let mut code = Vec::new();
+        // What cannot be unpacked is compiled; the program is then not as it was built.
+        flate2::read::GzDecoder::new(packed)
+            .read_to_end(&mut code)
+            .ok()?;
+        Some(code)
     }
 }

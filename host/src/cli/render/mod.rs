@@ -42,7 +42,7 @@ use crate::message::Usage;
 use crate::point::payload::TurnSummary;
 pub(super) use crate::text::{printable, prose};
 pub(super) use hold::put;
-pub(super) use output::{answer, answer_line, failure, say};
+pub(super) use output::{answer, answer_json, answer_line, failure, say};
 
 pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const BOLD: Style = Style::new().bold();

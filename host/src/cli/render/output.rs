@@ -30,6 +30,11 @@ pub(in super::super) fn answer(text: impl Display) {
     write(anstream::stdout(), "standard output", text);
 }
 
+/// Writes lines of JSON to standard output. They have no styles to be taken out, so it is not looked whether that is a terminal.
+pub(in super::super) fn answer_json(lines: &str) {
+    write(std::io::stdout().lock(), "standard output", lines);
+}
+
 /// Writes one line of the program's own to standard output, broken at blanks on a terminal.
 pub(in super::super) fn answer_line(line: impl Display) {
     let line = format!("{line}\n");

@@ -6,7 +6,9 @@ use std::io::IsTerminal;
 use super::plain::Plain;
 use super::trace::{Totals, Trace};
 use super::waiting::Waiting;
-use super::{BAD, DIM, WARN, answer, count, has_terminal, millis, prose, say, styled, warning};
+use super::{
+    BAD, DIM, WARN, answer, answer_json, count, has_terminal, millis, prose, say, styled, warning,
+};
 use crate::agent::NO_ANSWER;
 use crate::cli::args::ShowArgs;
 use crate::event::{Event, Stamped};
@@ -58,14 +60,26 @@ impl TurnRenderer {
     }
 
     pub(in super::super) fn show(&mut self, stamped: &Stamped) {
-        let event = &stamped.event;
-        if self.is_json {
-            match serde_json::to_string(stamped) {
-                Ok(line) => answer(line + "\n"),
+        self.show_all(std::slice::from_ref(stamped));
+    }
+
+    /// Shows events in their order, as JSON with a single write.
+    pub(in super::super) fn show_all(&mut self, events: &[Stamped]) {
+        if !self.is_json {
+            return events.iter().for_each(|event| self.show_lines(event));
+        }
+        let mut lines = String::new();
+        for event in events {
+            match serde_json::to_string(event) {
+                Ok(line) => lines.extend([&line, "\n"]),
                 Err(e) => say(format_args!("an event could not be written: {e}")),
             }
-            return;
         }
+        answer_json(&lines);
+    }
+
+    fn show_lines(&mut self, stamped: &Stamped) {
+        let event = &stamped.event;
         if let Event::SessionOpened { provider, .. } = event {
             self.is_scripted = provider == scripted::NAME;
         }
