@@ -321,6 +321,36 @@ async fn what_was_shown_of_an_answer_that_broke_off_is_corrected_like_that_of_a_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_cut_because_the_window_is_full_is_paid_for_and_asked_for_once() {
+    let error = json!({"error": {
+        "message": "This model's maximum context length is 9 tokens",
+        "code": "context_length_exceeded",
+    }});
+    let server = broken_off_later("It is nine. ", format!("data: {error}\n\n").leak()).await;
+    let rind = with(&[]);
+    let mut child = asking(&rind, &server, &["--json"]).spawn().unwrap();
+    let mut lines = lines_of(&mut child);
+    read_until(&mut lines, "text-delta");
+    server.release();
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let of = |kind: &str| {
+        let kind = format!("\"type\":\"{kind}\"");
+        rest.iter().filter(|line| line.contains(&kind)).count()
+    };
+    assert_eq!(
+        (of("request-end"), of("request-start"), of("compaction")),
+        (1, 0, 0),
+        "{rest:?}"
+    );
+    assert!(
+        rest.iter()
+            .any(|line| line.contains("maximum context length")),
+        "{rest:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_error_that_quotes_the_answer_quotes_what_hooks_let_through() {
     for then in [
         "data: {\"choices\": [\"4111 1111 1111 1111\"\n\n",
