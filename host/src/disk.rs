@@ -3,6 +3,7 @@
 //! Owns how they are made; where they are is for `paths` to say and what is in them for their users. Start from
 //! [`private_folder`].
 
+mod present;
 mod temporary;
 
 use std::fs::{self, DirBuilder, TryLockError};
@@ -14,6 +15,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
+pub(crate) use present::{open_if_present, read_if_present};
 pub(crate) use temporary::TemporaryFolder;
 
 /// Bits of a mode that give rights to others than the owner.

@@ -45,6 +45,7 @@ mod secrets;
 mod serve;
 mod session;
 mod setup;
+mod signals;
 mod skill;
 mod steer;
 mod stray;

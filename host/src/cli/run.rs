@@ -5,7 +5,6 @@ use std::path::Path;
 use std::pin::pin;
 
 use anyhow::Context;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +16,7 @@ use super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::programs::Programs;
 use super::render::turn::TurnRenderer;
 use super::render::waiting::TICK;
+use super::signals::AnySignal;
 use super::telemetry::Telemetry;
 use super::{open, render};
 use crate::agent::{self, SteerHandle, TurnOutcome};
@@ -318,27 +318,18 @@ pub(super) async fn show_all(
     telemetry.finish().await;
 }
 
-/// Signals that end the turn cleanly (Ctrl-C, a closed terminal, `kill`), so that no command is left running.
-pub(super) struct Interrupts([Signal; 3]);
+/// Signals that end the turn cleanly.
+pub(super) struct Interrupts(AnySignal);
 
 impl Interrupts {
     pub(super) fn new() -> std::io::Result<Self> {
-        Ok(Self([
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::hangup())?,
-        ]))
-    }
-
-    async fn next(&mut self) {
-        let any = self.0.iter_mut().map(|signal| Box::pin(signal.recv()));
-        futures_util::future::select_all(any).await;
+        AnySignal::interrupts().map(Self)
     }
 
     pub(super) async fn pass_on(mut self, cancel: CancellationToken) {
-        self.next().await;
+        self.0.recv().await;
         cancel.cancel();
-        self.next().await;
+        self.0.recv().await;
         // The second one is for when ending in good order does not work.
         std::process::exit(130);
     }

@@ -3,7 +3,7 @@
 //! Values are handed to requests of plugins on their way out, keys of models to their provider, and neither to anything else.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use super::edit;
 use super::exit_code::Usage;
 use super::setup::env;
+use crate::disk::open_if_present;
 use crate::egress::{Secret, Secrets};
 
 /// The file, with lines like `NAME = "value"`.
@@ -58,11 +59,10 @@ impl Secrets for OperatorSecrets {
 }
 
 fn read(path: &PathBuf) -> anyhow::Result<BTreeMap<String, String>> {
-    let about = match std::fs::metadata(path) {
-        Ok(about) => about,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        Err(e) => return Err(e.into()),
+    let Some(mut file) = open_if_present(path)? else {
+        return Ok(BTreeMap::new());
     };
+    let about = file.metadata()?;
     if about.permissions().mode() & 0o077 != 0 {
         bail!(
             "other users can read or change it; run `chmod 600 {}`",
@@ -72,7 +72,8 @@ fn read(path: &PathBuf) -> anyhow::Result<BTreeMap<String, String>> {
     if about.len() > MAX_BYTES {
         bail!("it has {} bytes, at most {MAX_BYTES} are read", about.len());
     }
-    let text = std::fs::read_to_string(path)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
     // What the parser says would show the line, and with it a secret.
     toml::from_str(&text).map_err(|e: toml::de::Error| {
         let before = text.get(..e.span().map_or(0, |span| span.start));

@@ -11,10 +11,10 @@ use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp,
     tcgetwinsize, tcsetattr,
 };
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::signals::AnySignal;
 use crate::lock::lock;
 
 /// Size that is assumed where a terminal does not tell its own.
@@ -147,15 +147,9 @@ impl ExitAtSignals {
     /// # Errors
     /// The signals cannot be listened for.
     pub(super) fn new() -> std::io::Result<Self> {
-        let mut interrupted = signal(SignalKind::interrupt())?;
-        let mut terminated = signal(SignalKind::terminate())?;
-        let mut hung_up = signal(SignalKind::hangup())?;
+        let mut interrupts = AnySignal::interrupts()?;
         Ok(Self(tokio::spawn(async move {
-            tokio::select! {
-                _ = interrupted.recv() => {}
-                _ = terminated.recv() => {}
-                _ = hung_up.recv() => {}
-            }
+            interrupts.recv().await;
             show_again();
             std::process::exit(130);
         })))

@@ -9,10 +9,11 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::Value;
 
 use super::Section;
+use crate::json::Unique;
 
 /// The settings in a JSON text, nulls left out.
 pub(super) fn table(text: &str) -> Result<toml::Table, serde_json::Error> {
-    let value: Value = serde_json::from_str(text)?;
+    let Unique(value) = serde_json::from_str(text)?;
     match to_toml(value)? {
         Some(toml::Value::Table(table)) => Ok(table),
         _ => Err(serde_json::Error::custom(

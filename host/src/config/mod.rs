@@ -23,6 +23,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
+use crate::disk::read_if_present;
 use crate::text::line_at;
 
 const JSON: &str = "json";
@@ -77,6 +78,9 @@ pub enum Error {
     },
 }
 
+/// Largest file of settings, in bytes. The file with every setting as a comment has 20 kB.
+const MAX_BYTES: u64 = 4 << 20;
+
 /// One source of settings.
 #[derive(Clone, Debug)]
 pub struct Layer {
@@ -95,14 +99,11 @@ impl Layer {
 
     /// The settings in a file, JSON when its name ends so and else TOML; `None` when there is no such file.
     pub fn file(path: &Path) -> Result<Option<Self>, Error> {
-        match std::fs::read_to_string(path) {
-            Ok(text) => Self::of_file(path, text).map(Some),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(Error::Read {
-                path: path.to_owned(),
-                source,
-            }),
-        }
+        let text = read_if_present(path, MAX_BYTES).map_err(|source| Error::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        text.map(|text| Self::of_file(path, text)).transpose()
     }
 
     /// The settings in the text of a file that was read before, JSON when its name ends so and else TOML.

@@ -1,12 +1,11 @@
 //! Earlier answers of the operator: one file of the user's, which no plugin and no tool can be granted.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Capability, Request, Trust};
-use crate::disk::{lock_beside, replace_private};
+use crate::disk::{lock_beside, read_if_present, replace_private};
 
 /// Lifetime of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +84,9 @@ const VERSION: u32 = 1;
 /// Most answers that are kept; the oldest go first. A thousand plugins in ten projects fit.
 const MAX_ANSWERS: usize = 10_000;
 
+/// Largest file of answers, in bytes. Ten thousand with long manifests fit.
+const MAX_BYTES: u64 = 256 << 20;
+
 /// The file of answers.
 #[derive(Clone, Debug)]
 pub struct Answers {
@@ -103,10 +105,10 @@ impl Answers {
             path: path.to_owned(),
             message,
         };
-        let content = match fs::read(path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Content::default(),
+        let content = match read_if_present(path, MAX_BYTES) {
+            Ok(None) => Content::default(),
             Err(e) => return Err(refuse(format!("cannot be read: {e}"))),
-            Ok(bytes) => serde_json::from_slice::<Content>(&bytes).map_err(|e| {
+            Ok(Some(text)) => serde_json::from_str::<Content>(&text).map_err(|e| {
                 refuse(format!(
                     "is damaged ({e}); move it away, and every question is asked again"
                 ))
@@ -220,6 +222,8 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::grant::SideEffect;
     use crate::grant::ask::{Given, Yes};

@@ -14,10 +14,14 @@ use serde::{Deserialize, Deserializer};
 use super::pattern::CapabilityPattern;
 use super::table::Ruling;
 use super::{Capability, Trust};
+use crate::disk::read_if_present;
 use crate::paths::ADMIN_POLICY;
 
 /// Largest policy file. A line for each of a thousand plugins fits.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// Most letters in which a misspelt name differs from the one that was meant.
+const MAX_MISSPELT: usize = 2;
 
 /// Error in a policy. Nothing runs without it then: a policy that is not read must not allow anything.
 #[derive(Debug, thiserror::Error)]
@@ -176,6 +180,24 @@ impl Policy {
         self.files.iter().find_map(passed_over)
     }
 
+    /// Reports names in the policy that no known plugin has but that are nearly one's, with the place of each. Other names may be
+    /// those of plugins that an administrator denies before anybody installs them.
+    #[must_use]
+    pub fn misspelt(&self, known: &[&str]) -> Vec<String> {
+        let names = self.files.iter().flat_map(|(file, lists)| {
+            let names = lists.plugins.keys();
+            names.map(move |name| (name, file))
+        });
+        let misspelt = names.filter_map(|(name, file)| {
+            let distance = |known: &str| strsim::damerau_levenshtein(known, name);
+            let nearest = known.iter().min_by_key(|known| distance(known))?;
+            (1..=MAX_MISSPELT).contains(&distance(nearest)).then(|| {
+                format!("[plugins.{name}] in {file}: there is no plugin `{name}`; did you mean `{nearest}`?")
+            })
+        });
+        misspelt.collect()
+    }
+
     /// Returns the place where the policy disables a plugin, if it does.
     #[must_use]
     pub fn disables(&self, plugin: &str) -> Option<String> {
@@ -275,24 +297,10 @@ impl File {
 }
 
 fn text(path: &Path) -> Result<Option<String>, PolicyError> {
-    let refuse = |message: String| PolicyError {
+    read_if_present(path, MAX_BYTES).map_err(|error| PolicyError {
         path: path.to_owned(),
-        message,
-    };
-    match std::fs::metadata(path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(refuse(format!("cannot be read: {e}"))),
-        Ok(found) if found.len() > MAX_BYTES => {
-            return Err(refuse(format!(
-                "it has {} bytes, at most {MAX_BYTES} are read",
-                found.len()
-            )));
-        }
-        Ok(_) => {}
-    }
-    let text = std::fs::read_to_string(path);
-    text.map(Some)
-        .map_err(|e| refuse(format!("cannot be read: {e}")))
+        message: format!("cannot be read: {error}"),
+    })
 }
 
 /// Prefix of digests of content, and number of the digits that follow.

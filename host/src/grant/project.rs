@@ -6,12 +6,11 @@
 //! [`HeldFolder`]: super::held::HeldFolder
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{lock_beside, replace_private};
+use crate::disk::{lock_beside, read_if_present, replace_private};
 
 /// Error while trusting a project or storing the trust.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +51,9 @@ pub struct TrustedProject {
     pub since: String,
 }
 
+/// Largest file of trusted projects, in bytes. An entry has some hundred.
+const MAX_BYTES: u64 = 16 << 20;
+
 /// The file of trusted projects, by the canonical path of the workspace.
 #[derive(Clone, Debug)]
 pub struct Projects {
@@ -65,10 +67,10 @@ impl Projects {
     /// # Errors
     /// The file cannot be read or is damaged.
     pub fn read(path: &Path) -> Result<Self, ProjectError> {
-        let projects = match fs::read(path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
+        let projects = match read_if_present(path, MAX_BYTES) {
+            Ok(None) => BTreeMap::new(),
             Err(e) => return Err(refuse(path, format!("cannot be read: {e}"))),
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
+            Ok(Some(text)) => serde_json::from_str(&text).map_err(|e| {
                 refuse(
                     path,
                     format!(
@@ -145,6 +147,8 @@ impl Projects {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

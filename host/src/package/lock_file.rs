@@ -2,7 +2,6 @@
 //! that names are pinned to.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
@@ -10,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::source::Source;
-use crate::disk::replace_private_synced;
+use crate::disk::{read_if_present, replace_private_synced};
 
 const FORMAT: u32 = 1;
 
@@ -37,6 +36,9 @@ pub(crate) struct LockFile<T> {
     /// Ones that were installed before, of those that are about to be replaced: until that is done either may be there.
     before: BTreeMap<String, T>,
 }
+
+/// Largest lock file, in bytes. An entry has some hundred.
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Table of those that are about to be replaced.
 const BEFORE: &str = "before";
@@ -99,10 +101,9 @@ impl<T: Entry> LockFile<T> {
     /// Reads the file; nothing is installed where there is none.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let (shown, table) = (path.display(), T::TABLE);
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(error).with_context(|| format!("cannot read {shown}")),
+        let text = read_if_present(path, MAX_BYTES);
+        let Some(text) = text.with_context(|| format!("cannot read {shown}"))? else {
+            return Ok(Self::default());
         };
         let about = || {
             format!(

@@ -136,6 +136,14 @@ impl PluginSet {
             }
             super::depend::settle(&mut set);
         }
+        let loaded = set
+            .plugins
+            .iter()
+            .map(|plugin| plugin.manifest.name.as_str());
+        let left_out = set.left_out.iter().map(|left| left.name.as_str());
+        let known: Vec<&str> = loaded.chain(left_out).collect();
+        let misspelt = options.grants.policy.misspelt(&known);
+        set.refused.extend(misspelt);
         set.settle_reliance(options);
         Ok(set)
     }

@@ -403,7 +403,7 @@ pub fn allow_line(spec: &ToolSpec, subject: &Subject) -> String {
             let mut covers = covers.iter().map(|cover| pattern_of(cover));
             covers.all(|pattern| CommandPattern::new(&pattern).is_ok())
         }),
-        Subject::File(WorkspacePath::Known(path)) if !path.contains(['*', '?', '[', '{', '\\']) => {
+        Subject::File(WorkspacePath::Known(path)) if rule::is_spelt_path(path) => {
             Some(vec![path.clone()])
         }
         _ => None,

@@ -111,7 +111,7 @@ fn ctrl_c_ends_the_turn_in_good_order_and_the_session_goes_on() {
 
 #[test]
 fn ctrl_c_a_closed_terminal_and_kill_end_the_turn_while_the_model_thinks() {
-    for signal in ["INT", "HUP", "TERM"] {
+    for signal in ["INT", "QUIT", "HUP", "TERM"] {
         ends_the_turn(signal);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::super::exit_code::ExitStatus;
 use super::super::render::{self, WARN, printable, styled};
+use super::super::signals::AnySignal;
 use super::live::{Leave, Live};
 use super::worker::Done;
 
@@ -22,7 +23,7 @@ impl Live {
         self.take_back_all();
         self.end_screen();
         self.worker.close();
-        let [terminated, _] = &mut self.signals.ended;
+        let mut kills = AnySignal::kills()?;
         let closed = loop {
             tokio::select! {
                 biased;
@@ -31,9 +32,9 @@ impl Live {
                     Some(_) => {}
                     None => break Ok(()),
                 },
-                // For when ending in good order does not work. A terminal that is closed says so more than once.
+                // The second one is for when ending in good order does not work.
                 _ = self.signals.interrupted.recv() => std::process::exit(130),
-                _ = terminated.recv() => std::process::exit(130),
+                () = kills.recv() => std::process::exit(130),
             }
         };
         // What the end of the session says comes below the chat, which is on the screen as it was left.

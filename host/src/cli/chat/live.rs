@@ -20,6 +20,7 @@ use super::super::programs::Programs;
 use super::super::render::hold::{self, Redirected};
 use super::super::render::{BAD, DIM, printable, styled};
 use super::super::setup;
+use super::super::signals::AnySignal;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::QUIET;
 use super::ask::OpenQuestion;
@@ -109,7 +110,7 @@ pub(super) struct Signals {
     /// Ctrl-C in a program that has the terminal for a while: no key sends it here.
     pub(super) interrupted: Signal,
     /// `kill`, and the end of the terminal.
-    pub(super) ended: [Signal; 2],
+    pub(super) ended: AnySignal,
 }
 
 /// Way out of a chat.
@@ -172,10 +173,7 @@ impl Live {
         let signals = Signals {
             resized: signal(SignalKind::window_change())?,
             interrupted: signal(SignalKind::interrupt())?,
-            ended: [
-                signal(SignalKind::terminate())?,
-                signal(SignalKind::hangup())?,
-            ],
+            ended: AnySignal::ends()?,
         };
         drop(opened.exits);
         let tty = Tty::open().context("take the terminal")?;
@@ -239,14 +237,12 @@ impl Live {
         let opens = self.question.as_ref().and_then(OpenQuestion::opens);
         let mut tick = tokio::time::interval_at(Instant::now() + TICK, TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let [terminated, hung_up] = &mut self.signals.ended;
         tokio::select! {
             biased;
             typed = self.tty.inputs() => Next::Typed(typed),
             _ = self.signals.resized.recv() => Next::Resized,
             _ = self.signals.interrupted.recv() => Next::Draw,
-            _ = terminated.recv() => Next::Ended,
-            _ = hung_up.recv() => Next::Ended,
+            () = self.signals.ended.recv() => Next::Ended,
             () = tokio::time::sleep_until(frame), if self.is_dirty => Next::Draw,
             // Events before questions: a question comes after what led to it.
             Some(event) = self.events.recv() => Next::Event(Box::new(event)),

@@ -22,6 +22,7 @@ use super::super::render;
 use super::super::render::hold::{at_once, hold};
 use super::super::render::turn::TurnRenderer;
 use super::super::setup;
+use super::super::signals::AnySignal;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::{self, QUIET};
 use super::live::Leave;
@@ -53,7 +54,7 @@ struct Plain {
     renderer: TurnRenderer,
     telemetry: Telemetry,
     interrupts: Signal,
-    ended: [Signal; 2],
+    ended: AnySignal,
     interrupted: Option<Instant>,
     /// Whether a person types, and no pipe.
     is_typed: bool,
@@ -71,7 +72,6 @@ pub(super) async fn plain(
     is_typed: bool,
     programs: &mut Programs,
 ) -> anyhow::Result<Leave> {
-    let listen = |kind| signal(kind).context("listen for signals");
     render::note(&opened.chosen);
     let session = opened.session;
     let mut plain = Plain {
@@ -85,11 +85,8 @@ pub(super) async fn plain(
         lines: read_lines(),
         renderer: TurnRenderer::in_lines(),
         telemetry: Telemetry::from_env(),
-        interrupts: listen(SignalKind::interrupt())?,
-        ended: [
-            listen(SignalKind::terminate())?,
-            listen(SignalKind::hangup())?,
-        ],
+        interrupts: signal(SignalKind::interrupt()).context("listen for signals")?,
+        ended: AnySignal::ends().context("listen for signals")?,
         interrupted: None,
         is_typed,
         is_over: false,
@@ -148,12 +145,10 @@ fn ignored(lines: &mut Receiver<String>) -> bool {
 impl Plain {
     async fn step(&mut self, programs: &mut Programs) {
         let is_running = self.worker.is_running();
-        let [terminated, hung_up] = &mut self.ended;
         tokio::select! {
             // Events first: a question comes after what led to it.
             biased;
-            _ = terminated.recv() => self.leaving = Some(Leave::Quit(ExitStatus::Interrupted)),
-            _ = hung_up.recv() => self.leaving = Some(Leave::Quit(ExitStatus::Interrupted)),
+            () = self.ended.recv() => self.leaving = Some(Leave::Quit(ExitStatus::Interrupted)),
             _ = self.interrupts.recv() => self.interrupt(),
             Some(event) = self.events.recv() => self.show(&event, programs),
             done = self.worker.done() => self.done(done),
@@ -360,7 +355,6 @@ impl Plain {
         let (mut is_whole, mut is_shown, mut is_seen) = (false, false, false);
         let mut is_cut = false;
         let mut opens = Some(tokio::time::Instant::now() + QUIET);
-        let [terminated, hung_up] = &mut self.ended;
         let answer = loop {
             if !std::mem::replace(&mut is_shown, true) {
                 let size = terminal::size();
@@ -387,11 +381,7 @@ impl Plain {
                     drop(open);
                     return self.interrupt();
                 }
-                _ = terminated.recv() => {
-                    self.leaving = Some(Leave::Quit(ExitStatus::Interrupted));
-                    break asked.question.unanswered("the chat was closed");
-                }
-                _ = hung_up.recv() => {
+                () = self.ended.recv() => {
                     self.leaving = Some(Leave::Quit(ExitStatus::Interrupted));
                     break asked.question.unanswered("the chat was closed");
                 }
@@ -457,13 +447,13 @@ impl Plain {
         self.questions.close();
         while self.questions.try_recv().is_ok() {}
         self.worker.close();
+        let mut kills = AnySignal::kills()?;
         let closed = loop {
-            let [terminated, _] = &mut self.ended;
             tokio::select! {
                 biased;
                 // The second one is for when ending in good order does not work.
                 _ = self.interrupts.recv() => std::process::exit(130),
-                _ = terminated.recv() => std::process::exit(130),
+                () = kills.recv() => std::process::exit(130),
                 Some(event) = self.events.recv() => self.show(&event, programs),
                 done = self.worker.done() => match done {
                     Some(Done::Closed(closed)) => break closed,

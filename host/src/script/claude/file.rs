@@ -11,6 +11,7 @@ use super::super::names::{self, Places};
 use super::super::settings::Base;
 use super::event::EVENTS;
 use super::{ClaudeEvent, ClaudeHook, Matcher};
+use crate::json::Unique;
 
 /// Deadline of a hook that names none.
 const DEADLINE_SECONDS: u64 = 60;
@@ -46,7 +47,7 @@ pub fn read(path: &Path, workspace: &Path, base: Base<'_>) -> Result<ClaudeHooks
         return Err(format!("{shown}: it has more than {MAX_BYTES} bytes"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
-    let file: Value = serde_json::from_str(&text)
+    let Unique(file) = serde_json::from_str(&text)
         .map_err(|error| format!("{shown}:{}: {error}", error.line()))?;
     let mut reader = Reader {
         path,

@@ -83,7 +83,10 @@ impl TryFrom<RuleText> for PolicyRule {
             tool: tool.as_deref().map(ToolPattern::new).transpose()?,
             effect,
             command: command.as_deref().map(CommandPattern::new).transpose()?,
-            path: path.as_deref().map(PathPattern::new).transpose()?,
+            path: path
+                .as_deref()
+                .map(|path| PathPattern::new(path, decision))
+                .transpose()?,
             decision,
         };
         let can_be = |names: &[&str]| {
@@ -338,6 +341,9 @@ impl ToolPattern {
     }
 }
 
+/// Characters of a glob that stand for others.
+const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
+
 /// Pattern of the files that a rule applies to: a glob of paths from the workspace, in which `*` stays within a folder.
 #[derive(Clone, Debug)]
 struct PathPattern {
@@ -349,29 +355,49 @@ struct PathPattern {
     is_name: bool,
 }
 
+/// Whether a path can stand in a rule that is about this file alone.
+pub(super) fn is_spelt_path(path: &str) -> bool {
+    !path.contains(WILDCARDS) && PathPattern::new(path, Rule::Allow).is_ok()
+}
+
 impl PathPattern {
-    fn new(text: &str) -> Result<Self, String> {
-        let bare = text.strip_prefix("./").unwrap_or(text);
-        let is_within = !bare.starts_with('/')
-            && !bare.starts_with('~')
-            && bare.split('/').all(|name| name != ".." && name != ".");
-        if bare.is_empty() || !is_within {
+    fn new(text: &str, decision: Rule) -> Result<Self, String> {
+        // Paths of calls never have these, so that the rule would never apply.
+        let odd = [
+            (text.contains('\\'), "a backslash; write `/` between names"),
+            (text.trim() != text, "a blank at its beginning or end"),
+            (
+                text.starts_with('!'),
+                "`!` in front, which negates nothing here; write a rule that allows",
+            ),
+            (text.starts_with(['"', '\'']), "quotes within the quotes"),
+        ];
+        if let Some((_, what)) = odd.iter().find(|(is_so, _)| *is_so) {
+            return Err(format!("`path = {text:?}` has {what}"));
+        }
+        // `a//b` and `a/b` are one file, and a `/` at the end says that it is a directory.
+        let names: Vec<&str> = text.split('/').filter(|name| !name.is_empty()).collect();
+        let names = names.strip_prefix(&["."]).unwrap_or(&names);
+        let is_within =
+            !text.starts_with(['/', '~']) && names.iter().all(|name| *name != ".." && *name != ".");
+        if names.is_empty() || !is_within {
             return Err(format!(
                 "`path = {text:?}` is not a path from the workspace, as in \"docs/**\""
             ));
         }
-        // A folder is meant with what is in it.
-        let whole = if bare.ends_with('/') {
-            format!("{bare}**")
-        } else {
-            bare.to_owned()
-        };
+        // A directory is meant with everything in it. A rule that asks or denies covers that by its name alone, which holds for a
+        // file of this name as well.
+        let is_spelt = names.last().is_some_and(|last| !last.contains(WILDCARDS));
+        let mut whole = names.join("/");
+        if text.ends_with('/') && (decision == Rule::Allow || !is_spelt) {
+            whole.push_str("/**");
+        }
         let glob = GlobBuilder::new(&whole)
             .literal_separator(true)
             .build()
             .map_err(|error| format!("`path = {text:?}` is not a pattern: {}", error.kind()))?
             .compile_matcher();
-        let fixed = whole.split(['*', '?', '[', '{', '\\']).next().unwrap_or("");
+        let fixed = whole.split(WILDCARDS).next().unwrap_or("");
         let base = match fixed.rsplit_once('/') {
             _ if fixed == whole => fixed,
             Some((base, _)) => base,
@@ -382,7 +408,7 @@ impl PathPattern {
             text: text.to_owned(),
             base: base.to_owned(),
             glob,
-            is_name: !last.contains(['*', '?', '[', '{', '\\']),
+            is_name: !last.contains(WILDCARDS),
         })
     }
 

@@ -179,6 +179,11 @@ fn rules_that_say_nothing_or_are_misspelled_are_refused() {
         r#"rules = [{ path = "../x", decision = "deny" }]"#,
         r#"rules = [{ path = "/etc/**", decision = "deny" }]"#,
         r#"rules = [{ path = "a[", decision = "deny" }]"#,
+        r#"rules = [{ path = 'secrets\key', decision = "deny" }]"#,
+        r#"rules = [{ path = '"secrets"', decision = "deny" }]"#,
+        r#"rules = [{ path = "secrets/key ", decision = "deny" }]"#,
+        r#"rules = [{ path = "!secrets", decision = "deny" }]"#,
+        r#"rules = [{ path = "//", decision = "deny" }]"#,
         r#"defaults = { reed = "deny" }"#,
         r#"mode = { yes = true }"#,
     ] {
@@ -377,6 +382,9 @@ rules = [
     { path = "private", decision = "deny" },
     { path = "a/.ssh", decision = "ask" },
     { path = "public", decision = "allow" },
+    { path = "one//two", decision = "deny" },
+    { path = "./three/", decision = "deny" },
+    { path = "open/", decision = "allow" },
 ]
 "#;
     let file = |path: &str| Subject::File(WorkspacePath::Known(path.to_owned()));
@@ -400,6 +408,12 @@ rules = [
         ("read_file", Read, file("a/.ssh/id"), "ask"),
         ("write_file", Write, file("public/a"), "ask"),
         ("write_file", Write, file("public"), "allow"),
+        ("read_file", Read, file("one/two"), "deny"),
+        ("read_file", Read, file("one/two/in"), "deny"),
+        ("read_file", Read, file("three"), "deny"),
+        ("read_file", Read, file("three/in"), "deny"),
+        ("write_file", Write, file("open/in"), "allow"),
+        ("write_file", Write, file("open"), "ask"),
         ("read_file", Read, unknown, "ask"),
         ("search", Read, tree("src"), "allow"),
         ("search", Read, tree("secrets/in"), "deny"),

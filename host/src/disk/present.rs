@@ -1,0 +1,108 @@
+//! Files that may be absent: settings, policies, lock files, answers.
+//!
+//! Owns the rule of what "absent" means. An absent file has no rules in it, so a file that only seems to be absent would take
+//! guards away. Start from [`read_if_present`].
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// Opens a regular file for reading; `None` if nothing has its name.
+///
+/// # Errors
+/// The path, or a directory on the way to it, is a link whose target is missing: the target may be on a file system that is not
+/// mounted, and the rules in the file would silently not apply. Anything but a regular file is an error as well, because a named
+/// pipe would be waited for without end.
+pub(crate) fn open_if_present(path: &Path) -> io::Result<Option<File>> {
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path);
+    let file = match opened {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return match path.ancestors().find(|path| is_dangling(path)) {
+                Some(link) => Err(io::Error::other(format!(
+                    "the link `{}` leads to nothing",
+                    link.display()
+                ))),
+                None => Ok(None),
+            };
+        }
+        opened => opened?,
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    Ok(Some(file))
+}
+
+/// Reads a regular file of text, at most `max_bytes` of it; `None` if nothing has its name.
+///
+/// # Errors
+/// Those of [`open_if_present`], and a file that is larger or is not UTF-8.
+pub(crate) fn read_if_present(path: &Path, max_bytes: u64) -> io::Result<Option<String>> {
+    let Some(file) = open_if_present(path)? else {
+        return Ok(None);
+    };
+    let size = file.metadata()?.len();
+    let mut text = String::new();
+    file.take(max_bytes.saturating_add(1))
+        .read_to_string(&mut text)?;
+    if text.len() as u64 > max_bytes {
+        return Err(io::Error::other(format!(
+            "it has {size} bytes, at most {max_bytes} are read"
+        )));
+    }
+    Ok(Some(text))
+}
+
+fn is_dangling(path: &Path) -> bool {
+    path.is_symlink()
+        && path
+            .metadata()
+            .is_err_and(|e| e.kind() == ErrorKind::NotFound)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_a_name_that_nothing_has_is_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let read = |name: &str| read_if_present(&at(name), 4).map_err(|error| error.to_string());
+        std::fs::write(at("file"), "text").unwrap();
+        std::fs::write(at("large"), "texts").unwrap();
+        symlink("file", at("link")).unwrap();
+        symlink("nothing", at("dangling")).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            at("pipe"),
+            rustix::fs::FileType::Fifo,
+            mode,
+            0,
+        )
+        .unwrap();
+        assert_eq!(read("file"), Ok(Some("text".to_owned())));
+        assert_eq!(read("link"), Ok(Some("text".to_owned())));
+        assert_eq!(read("missing"), Ok(None));
+        assert_eq!(read("missing/file"), Ok(None));
+        for (name, words) in [
+            ("large", "it has 5 bytes, at most 4 are read"),
+            ("dangling", "dangling` leads to nothing"),
+            ("dangling/file", "dangling` leads to nothing"),
+            ("pipe", "not a regular file"),
+            ("", "not a regular file"),
+        ] {
+            let refusal = read(name).unwrap_err();
+            assert!(refusal.contains(words), "{name}: {refusal}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Rules that are not read: files that only seem to be absent, keys that stand twice, names that nothing has.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use rind_tests::cli::Rind;
+
+const SCRIPT: &str = "[[reply]]\ntext = \"done\"\n";
+
+/// Files of the operator, below the home of Rind.
+const FILES: [&str; 4] = [
+    "config/policy.toml",
+    "config/config.toml",
+    "config/plugins.lock.toml",
+    "config/secrets.toml",
+];
+
+#[test]
+fn a_link_that_leads_to_nothing_is_not_an_absent_file() {
+    for file in FILES {
+        let rind = Rind::with_script(SCRIPT);
+        let path = rind.home().join(file);
+        let _ = fs::remove_file(&path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        symlink("/mnt/not-mounted/rules.toml", &path).unwrap();
+        let ran = rind.run(&["run", "hi"]);
+        assert!(
+            ran.code.is_some_and(|code| code != 0),
+            "{file}: {}",
+            ran.stderr
+        );
+        let told = format!("{file}` leads to nothing");
+        assert!(ran.stderr.contains(&told), "{file}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_named_pipe_in_the_place_of_rules_is_refused_and_not_waited_for() {
+    for file in FILES {
+        let rind = Rind::with_script(SCRIPT);
+        let path = rind.home().join(file);
+        let _ = fs::remove_file(&path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(
+            Command::new("mkfifo")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let ran = rind.run(&["run", "hi"]);
+        assert!(
+            ran.code.is_some_and(|code| code != 0),
+            "{file}: {}",
+            ran.stderr
+        );
+        assert!(
+            ran.stderr.contains("not a regular file"),
+            "{file}: {}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn a_key_that_stands_twice_in_settings_of_json_is_refused() {
+    let rind = Rind::with_script(SCRIPT);
+    let rules = r#"{"tool": "bash", "decision": "deny"}"#;
+    let twice = format!("{{\"tools\": {{\"rules\": [{rules}]}},\n\"tools\": {{}}}}");
+    rind.user_file("config/config.json", &twice);
+    let ran = rind.run(&["run", "hi"]).exits(2);
+    assert!(ran.stderr.contains("config.json:2"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("`tools` stands twice"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_key_that_stands_twice_in_hooks_of_claude_code_is_refused() {
+    let hook = r#"[{"hooks": [{"type": "command", "command": "exit 2"}]}]"#;
+    for twice in [
+        format!("{{\"hooks\": {{\"PreToolUse\": {hook}}},\n\"hooks\": {{}}}}"),
+        format!("{{\"hooks\": {{\"PreToolUse\": {hook},\n\"PreToolUse\": []}}}}"),
+        format!(
+            "{{\"hooks\": {{\"PreToolUse\":\n{}}}}}",
+            hook.replace("\"exit 2\"", "\"exit 2\", \"command\": \"true\"")
+        ),
+    ] {
+        let rind = Rind::with_script(SCRIPT);
+        rind.config("[scripts]\nclaude = [\"hooks.json\"]\n");
+        rind.user_file("config/hooks.json", &twice);
+        let ran = rind.run(&["run", "hi"]);
+        assert!(ran.code.is_some_and(|code| code != 0), "{}", ran.stderr);
+        assert!(ran.stderr.contains("hooks.json:2"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("stands twice"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_name_in_the_policy_that_is_nearly_a_plugins_is_told() {
+    let rind = Rind::with_script(SCRIPT);
+    rind.managed("content-safety");
+    let policy = "[plugins.content-safty]\ndisable = true\n[plugins.another]\ndisable = true\n";
+    rind.user_file("config/policy.toml", policy);
+    let ran = rind.run(&["run", "hi"]).exits(0);
+    assert!(
+        ran.stderr
+            .contains("there is no plugin `content-safty`; did you mean `content-safety`?"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("`another`"), "{}", ran.stderr);
+}
