@@ -80,8 +80,7 @@ pub enum EndReason {
     Broken(String),
 }
 
-/// All loops of a host, ready to run. If the value is dropped while they run, they stop
-/// immediately.
+/// Loops of a host, ready to run. If the value is dropped while they run, they stop immediately.
 #[must_use = "`run` runs the loops"]
 pub struct Loops {
     loops: Vec<OneLoop>,

@@ -269,8 +269,8 @@ impl Ids {
                 }
             };
         }
-        // Two calls of one answer may have the same id. Their results arrive in order, so the
-        // second call is stored under its unique id.
+        // Two calls of one answer may have the same id. Store the second one under its unique id,
+        // so that it does not overwrite the first.
         let key = match self.open.contains_key(&call.id) {
             true => unique.clone(),
             false => call.id.clone(),
