@@ -6,8 +6,8 @@
 //!
 //! Events form a tree: a turn contains its steps, a step its requests and tool calls, and a tool
 //! call the hooks, accesses, requests, tool calls and subagents that name its id. Any other event
-//! belongs to the part that is open when the event is sent. If a turn is cut, its open parts get no
-//! end event of their own: `turn-end` ends them all.
+//! belongs to its agent, or to a compaction or archival that is running there. If a turn is cut, its
+//! open parts get no end event of their own: `turn-end` ends them all.
 //!
 //! Start from [`Event`].
 

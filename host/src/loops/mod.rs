@@ -80,7 +80,8 @@ pub enum EndReason {
     Broken(String),
 }
 
-/// Loops of a host, ready to run. If the value is dropped while they run, they stop immediately.
+/// Loops of a host, ready to run. If the future of [`run`](Self::run) is dropped, they stop
+/// immediately.
 #[must_use = "`run` runs the loops"]
 pub struct Loops {
     loops: Vec<OneLoop>,

@@ -381,7 +381,7 @@ mod tests {
         Message::text(Role::User, text)
     }
 
-    /// One line for each message: its role and its parts.
+    /// Returns one line per message: its role and its parts.
     fn shown(messages: Vec<Message>, mends: &Mends) -> Vec<String> {
         let request = Request {
             model: "m".to_owned(),

@@ -1,8 +1,8 @@
 //! The images of a request: which of them are sent, and the placeholder text for the others.
 //!
-//! Owns the number and the total size of images in a request. The newest images that fit are sent,
-//! since a conversation refers to these most. It must not know where bytes are stored (a function
-//! reads them) nor which models accept images (`model` does).
+//! Owns the number and the total size of images in a request. The newest images that fit are sent.
+//! It must not know where bytes are stored (a function reads them) nor which models accept images
+//! (`model` does).
 //!
 //! Start from [`Images::choose`].
 

@@ -158,8 +158,8 @@ pub struct Response {
 /// Client of one model API. Cheap to share; requests may run concurrently.
 ///
 /// The agent calls [`learn`](Self::learn), then [`body`](Self::body), runs the hooks that may
-/// change the body, and passes the result to [`send`](Self::send). An implementation must not keep
-/// state about the conversation: every request contains all of it.
+/// change the body, and passes the result to [`send`](Self::send). Every request contains the whole
+/// conversation.
 pub trait Provider: Send + Sync {
     /// Name of the provider, as in `--provider`.
     fn name(&self) -> &str;

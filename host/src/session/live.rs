@@ -203,8 +203,7 @@ impl Session {
     /// blocked.
     pub async fn synced(&self) -> Result<(), Error> {
         if let Some(lines) = self.unsynced()? {
-            // A panic in `sync` needs no handling: the lines then do not count as synced, so the
-            // next sync waits for them again.
+            // A panic in `sync` leaves the lines unsynced, and the next sync waits for them.
             let _ = tokio::task::spawn_blocking(move || lines.sync()).await;
         }
         self.lock().log.check()

@@ -35,7 +35,7 @@ fn join(
     if depth > MAX_CHAIN {
         return None;
     }
-    // Older drafts ignore keywords beside a reference, but a description is useful in every draft.
+    // Older drafts ignore keywords next to a reference, but a description is useful in every draft.
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         let is_circle = open
             .iter()
