@@ -34,8 +34,7 @@ pub struct Entry {
     pub body: Body,
 }
 
-/// Part of a system prompt as an entry records it, without the text: enough to see which author
-/// changed the prefix.
+/// Part of a recorded system prompt, without its text: shows which author changed the prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptRow {
     /// Tier of the part.
@@ -136,8 +135,7 @@ pub enum Body {
         /// Id of the original session.
         from: String,
     },
-    /// A command of the program opened the session for its own request. Such a session is never
-    /// resolved as `last`.
+    /// A command of the program opened the session for itself; it is never resolved as `last`.
     Aside {
         /// Name of the command.
         by: String,
@@ -261,8 +259,7 @@ pub enum Body {
         /// Milliseconds from the request to the end of the answer.
         latency_ms: u64,
     },
-    /// The host sent a request of its own to a model: to reflect on an answer, to summarize a turn
-    /// for archival, or to query a transcript.
+    /// The host sent a request of its own: to reflect, to summarize for archival, or to query.
     HostAsked {
         /// Purpose: `reflect`, `archive` or `query`.
         about: String,
@@ -286,8 +283,7 @@ pub enum Body {
         #[serde(default)]
         text: String,
     },
-    /// A request failed or had no usable answer. Its cost is estimated, because the provider may
-    /// still bill for it.
+    /// A request had no usable answer. Its cost is estimated, as the provider may still bill it.
     Unanswered {
         /// Number of the turn.
         turn: u32,
@@ -303,8 +299,7 @@ pub enum Body {
         /// Reason why there is no answer.
         reason: String,
     },
-    /// A subagent starts. Its session is the file `agents/ID/session.jsonl` in the folder of this
-    /// session.
+    /// A subagent starts. Its session is `agents/ID/session.jsonl` in the folder of this session.
     SubagentStart {
         /// Id of the subagent.
         agent: String,
@@ -344,8 +339,7 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// A tool call ended or was refused. If the model made the call, the next message carries the
-    /// result.
+    /// A tool call ended or was refused. Of a call of the model, the next message is the result.
     ToolEnd {
         /// Id of the call.
         call: String,
@@ -369,8 +363,8 @@ pub enum Body {
         /// Access record, as JSON.
         record: Value,
     },
-    /// A hook of the plugin that keeps the audit log failed or was not called, so the audit log
-    /// lacks an event.
+    /// A hook of the plugin that keeps the audit log did not run to its end, so an event is
+    /// missing.
     AuditGap {
         /// Agent of the missed event: `main`, or the id of a subagent.
         agent: String,
@@ -444,8 +438,7 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         deny: Vec<String>,
     },
-    /// A fact about a skill that stays true for the rest of the session, also after the session is
-    /// resumed.
+    /// A fact about a skill that stays true for the session, also after it is resumed.
     SkillRemembered {
         /// Id of the skill.
         skill: String,
