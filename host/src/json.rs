@@ -2,7 +2,7 @@
 //!
 //! A parsed value takes up to 70 times the memory of its text, and checking, writing or dropping a
 //! deeply nested one takes stack. Therefore the text is measured before it is parsed, and the value
-//! before it is processed.
+//! before it is processed. The module must not know the meaning of any value. Start from [`parse`].
 
 use std::fmt;
 

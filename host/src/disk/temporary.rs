@@ -4,6 +4,9 @@
 //! The owner of a folder holds a lock on it, which the kernel releases whenever the owner ends. A
 //! process id in the name would not work instead: ids are reused, and a container that shares the
 //! folder has its own pid namespace.
+//!
+//! Invariant: a folder with its final name is locked, unless its owner has ended or the file system
+//! has no locks. The module must not know the content of a folder. Start from [`TemporaryFolder`].
 
 use std::fs::{self, File, TryLockError};
 use std::io;

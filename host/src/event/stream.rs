@@ -1,9 +1,9 @@
 //! Delivery of events in the order in which they were sent, stamped with time and position.
 //!
-//! The sender tracks the position (agent, turn and step) from the events that pass through it, such
-//! as `turn-start`, so that callers do not need to state it. Listeners are channels or observer
-//! functions; a listener that is gone is dropped. The module must not know what events mean beyond
-//! their position.
+//! The sender tracks the position (agent, turn and step) from the events that pass through it, for
+//! example `turn-start`, so that callers do not need to state it. Listeners are channels or
+//! observer functions; a listener that is gone is dropped. The module must not interpret events
+//! beyond their position.
 //!
 //! Start from [`Events`].
 

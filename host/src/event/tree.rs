@@ -1,7 +1,7 @@
 //! The tree of a turn, derived from its events: which part an event begins, ends, or belongs to.
 //!
-//! The module must not know what a reader does with a part: open a span, or indent a line. Start
-//! from [`Part`].
+//! The module must not know how a reader shows a part, for example as a span or as an indented
+//! line. Start from [`Part`].
 
 use std::sync::Arc;
 

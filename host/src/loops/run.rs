@@ -1,4 +1,8 @@
 //! The life of one loop, from its first run to its end.
+//!
+//! Owns the decision after each run: run again after a pause, or end, for example because the
+//! session is too large. Errors of a run lead to a longer pause, except that an unknown loop ends
+//! at once. It must not know the other loops. Start from [`until_end`].
 
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;

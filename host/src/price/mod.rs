@@ -1,7 +1,7 @@
 //! Prices of models: the operator's own, and the built-in table of models as a fallback.
 //!
-//! Owns the section `[prices]` and the cost of requests. It must not know who asks a model, nor
-//! what happens when money is spent.
+//! Owns the section `[prices]` and the cost of requests. It must not know who asks a model, nor any
+//! budget.
 //!
 //! Start from [`Prices::cost`].
 

@@ -2,7 +2,8 @@
 //!
 //! Owns the folder `agents` in a session's folder: listing the subagents that the entries name,
 //! creating the session of a subagent or of a holder (which keeps an archived turn), and reading
-//! them. A subagent's session may have subagents of its own in the same way.
+//! them. A subagent's session may have subagents of its own in the same way. The module must not
+//! know how a subagent is run.
 //!
 //! Invariant: ids come from a file that may have been tampered with, so an id is validated before
 //! it becomes part of a path. Start from [`Session::create_holder`].

@@ -2,7 +2,7 @@
 //!
 //! Owns which spans are open and how they nest; the tree of parts itself comes from the events
 //! ([`Part`]), and the attributes from `attributes`. A part that gets no end event ends with the
-//! agent that contains it. Start from [`Tree`].
+//! agent that contains it. It must not know how spans are sent. Start from [`Tree`].
 
 use std::collections::HashMap;
 use std::time::SystemTime;
