@@ -1,9 +1,15 @@
-//! Resolves paths beneath a folder, for tools and plugins alike: nothing that is named here lies outside of it.
+//! Path resolution beneath a folder, for tools and plugins: a resolved path never leaves the
+//! folder.
 //!
-//! Every step of a [`walk`] opens one name without following links, from the folder that the step before opened; links are
-//! read and walked like the rest of the path. So what comes out is where a path really leads: no link is left in it that could
-//! be swapped between a check and its use. The system's own `openat2` resolves beneath a folder too, but does not tell where it
-//! came out, and that is what decides who may write there. Everything here blocks.
+//! Every step of a [`walk`] opens one name relative to the folder opened by the previous step,
+//! without following symlinks. Symlinks are read and their targets walked like the rest of the
+//! path, so the result tells where a path really leads, and contains no symlink that could be
+//! swapped between a check and its use (a TOCTOU race). Linux's `openat2` with `RESOLVE_BENEATH`
+//! would resolve safely too, but does not report the resolved path, which decides whether the
+//! caller may write there.
+//!
+//! The module must not know which paths are allowed: callers decide with the names in [`Walked`].
+//! All functions block. Start from [`walk`].
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -14,46 +20,48 @@ use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt, Permissions}
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
-/// Links on one path; as many as Linux follows.
+/// Maximum number of symlinks on one path; the limit of Linux.
 const MAX_LINKS: usize = 40;
 
-/// Longest path, in bytes: `PATH_MAX` of Linux.
+/// Maximum length of a path, in bytes: `PATH_MAX` of Linux.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Flags for opening a folder to go through it: without asking to read it, where the system can do that.
+/// Flags for opening a folder to traverse it. `O_PATH` needs no read permission, where the system
+/// has it.
 #[cfg(target_os = "linux")]
 const THROUGH: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const THROUGH: OFlags = OFlags::RDONLY;
 
-/// Error of a path that leads out of the folder, as the system's own resolution says it.
+/// Error for a path that leads out of the folder; the same error that `openat2` returns.
 pub(crate) const ESCAPE: Errno = Errno::XDEV;
 
-/// Treatment of folders on the way that are not there.
+/// Handling of missing parent folders.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     Refused,
-    /// Names them, as plain names. A link that leads nowhere yet may lead anywhere later: it is an error.
+    /// Reports the missing folders as plain names. A dangling symlink is an error, because its
+    /// target may be created anywhere later.
     Named,
-    /// Makes them; a link that leads nowhere is an error.
+    /// Creates the missing folders. A dangling symlink is an error.
     Made,
 }
 
-/// End of a walk along a path.
+/// Result of a walk along a path.
 #[derive(Debug)]
 pub(crate) struct Walked {
-    /// The folder that the last name is in; of a path with missing folders the last that is there.
+    /// Folder that contains the last name; if folders are missing, the last existing one.
     pub(crate) folder: Dir,
-    /// The last name; `.` when the path led to the folder itself.
+    /// Last name of the path; `.` if the path ends at `folder` itself, for example after `..`.
     pub(crate) name: String,
-    /// Names from where the walk began; empty when it led there.
+    /// Resolved names relative to the start; empty if the path led to the start.
     pub(crate) names: Vec<String>,
-    /// Whether the path ended with `/`, so that only a folder may be there.
+    /// Whether the path must name a folder, for example because it ends with `/`.
     pub(crate) is_folder_wanted: bool,
 }
 
-/// Walks `path` from `start`. A link at the end is followed if `follow`, or if a `/` stands behind it. The last name need not
-/// be there.
+/// Walks `path` from `start`. A symlink at the end is followed if `follow` is set or if a `/` comes
+/// after it. The last name does not need to exist.
 pub(crate) fn walk(
     start: &impl AsFd,
     path: &str,
@@ -79,18 +87,21 @@ pub(crate) fn walk(
     walk.run(follow)
 }
 
-/// Opens a regular file for reading; `None` for anything else. A link is followed within the folder.
+/// Opens a regular file for reading; `None` for any other type of file. Symlinks are followed
+/// within the folder.
 pub(crate) fn open_regular(folder: &Dir, path: &Path) -> io::Result<Option<(File, Metadata)>> {
     let mut options = OpenOptions::new();
-    // Opening a pipe that nobody writes to would wait for ever.
+    // Opening a pipe without a writer would block forever.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = folder.open_with(path, options.read(true).custom_flags(flags))?;
     let metadata = file.metadata()?;
     Ok(metadata.is_file().then_some((file, metadata)))
 }
 
-/// Puts a whole file in place of `name` in one step, with these permissions. The rename takes the place of a link that was
-/// swapped in meanwhile; it does not follow it. `id` is one of a kind. `is_kept`: it is on the disk before that, so that a power cut loses neither.
+/// Replaces the file `name` atomically, with these permissions. If a symlink was swapped in
+/// meanwhile, the rename replaces the symlink and does not follow it. `id` must be unique; it names
+/// the temporary file. If `is_kept`, the content is on the disk before the rename, so that a power
+/// failure loses neither the old nor the new file.
 pub(crate) fn replace(
     folder: &Dir,
     name: &str,
@@ -104,7 +115,8 @@ pub(crate) fn replace(
         let mut options = OpenOptions::new();
         let mut file = folder.open_with(&temporary, options.write(true).create_new(true))?;
         if let Some(permissions) = permissions {
-            // Before the first byte, so that a private file's content is never readable by others.
+            // Set before the first byte is written, so that the content of a private file is never
+            // readable by others.
             file.set_permissions(permissions)?;
         }
         file.write_all(content)?;
@@ -117,7 +129,7 @@ pub(crate) fn replace(
         })
 }
 
-/// The path of an open folder, where the system tells it.
+/// Returns the path of an open folder, if the system reports it.
 #[cfg(target_os = "linux")]
 fn path_of(folder: BorrowedFd<'_>) -> Option<PathBuf> {
     let number = std::os::fd::AsRawFd::as_raw_fd(&folder);
@@ -135,7 +147,7 @@ fn path_of(_: BorrowedFd<'_>) -> Option<PathBuf> {
     None
 }
 
-/// A name that is left to walk.
+/// A name that is still to be walked.
 struct Name {
     text: String,
     is_of_link: bool,
@@ -143,9 +155,10 @@ struct Name {
 
 struct Walk<'a> {
     start: BorrowedFd<'a>,
-    /// Folders that were gone into, outermost first; `..` comes back out of the last one and never asks the disk for it.
+    /// Entered folders, outermost first. `..` goes back to the previous one and never asks the file
+    /// system, where a folder may have been moved.
     inside: Vec<(String, OwnedFd)>,
-    /// Missing folders after them.
+    /// Missing folders, which come after `inside`.
     beyond: Vec<String>,
     ahead: VecDeque<Name>,
     is_folder_wanted: bool,
@@ -154,7 +167,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Puts the names of a path, or of a link's target, before what is left.
+    /// Prepends the names of a path or of a symlink's target to the remaining names.
     fn put_ahead(&mut self, path: &str, is_of_link: bool) -> Result<(), Errno> {
         if path.starts_with('/') {
             return Err(ESCAPE);
@@ -206,7 +219,8 @@ impl Walk<'_> {
             return Ok(());
         }
         match self.open(&name.text) {
-            // What a link is reported as differs between systems and flags.
+            // The error for a symlink differs between systems and flags, so the type is checked as
+            // well.
             Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) if self.is_link(&name.text) => {
                 return self.follow(&name.text);
             }
@@ -216,7 +230,7 @@ impl Walk<'_> {
             }
             Err(Errno::NOENT) if !name.is_of_link && self.missing == Missing::Made => {
                 match mkdirat(self.here(), name.text.as_str(), Mode::from_raw_mode(0o777)) {
-                    // Somebody else may have made it meanwhile.
+                    // Another process may have created it meanwhile.
                     Ok(()) | Err(Errno::EXIST) => self.open(&name.text),
                     Err(errno) => Err(errno),
                 }
@@ -226,7 +240,7 @@ impl Walk<'_> {
         .map(|folder| self.inside.push((name.text, folder)))
     }
 
-    /// Opens a folder by one name, never through a link.
+    /// Opens a folder by a single name, never through a symlink.
     fn open(&self, name: &str) -> Result<OwnedFd, Errno> {
         let flags = THROUGH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         openat(self.here(), name, flags, Mode::empty())
@@ -248,12 +262,14 @@ impl Walk<'_> {
         let Some(below) = self.below_start(&target) else {
             return self.put_ahead(&target, true);
         };
-        // The rest is walked from where the walk began, so it leads nowhere else even if that folder was moved meanwhile.
+        // The rest is walked from the start, so it stays beneath it even if that folder was moved
+        // meanwhile.
         self.inside.clear();
         self.put_ahead(&below, true)
     }
 
-    /// The rest of an absolute target that lies within the folder where the walk began, as its path is now.
+    /// Returns the part of an absolute target that lies beneath the start, using the current path
+    /// of the start.
     fn below_start(&self, target: &str) -> Option<String> {
         let absolute = Path::new(target).is_absolute().then(|| Path::new(target))?;
         let start = path_of(self.start)?;

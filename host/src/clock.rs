@@ -1,6 +1,6 @@
-//! Time and identifiers: the one place that reads the wall clock and makes ids.
+//! Time and identifiers: the only module that reads the wall clock and generates ids.
 
-/// Now in UTC, RFC 3339 to the second.
+/// Returns the current time in UTC as RFC 3339, with second precision.
 #[must_use]
 pub(crate) fn now_text() -> String {
     jiff::Timestamp::now()
@@ -8,31 +8,33 @@ pub(crate) fn now_text() -> String {
         .to_string()
 }
 
-/// Now, as a point in time.
+/// Returns the current time.
 #[must_use]
 pub(crate) fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
-/// A time in UTC, RFC 3339 with microseconds: always of one length, so that it sorts as a text.
+/// Formats a time in UTC as RFC 3339 with microseconds. The length is always the same, so the texts
+/// sort by time.
 #[must_use]
 pub(crate) fn to_text(time: jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
-/// Milliseconds since 1970-01-01 UTC.
+/// Returns the milliseconds since 1970-01-01 UTC.
 #[must_use]
 pub(crate) fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// A fresh identifier: a UUID of version 7 (RFC 9562), so that ids sort by the time they were made.
+/// Generates an identifier: a UUID of version 7 (RFC 9562), so that ids sort by creation time.
 #[must_use]
 pub(crate) fn new_id() -> String {
     uuid::Uuid::now_v7().simple().to_string()
 }
 
-/// A fresh session identifier: when it was made, in UTC, and six random digits. People read and type these.
+/// Generates a session identifier: the creation time in UTC and six random hex digits. People read
+/// and type these ids.
 #[must_use]
 pub(crate) fn new_session_id() -> String {
     let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
@@ -41,7 +43,7 @@ pub(crate) fn new_session_id() -> String {
     format!("{now}-{random}")
 }
 
-/// Today in the local time zone, as `2026-01-31`.
+/// Returns the current date in the local time zone, for example `2026-01-31`.
 #[must_use]
 pub(crate) fn today() -> String {
     jiff::Zoned::now().strftime("%Y-%m-%d").to_string()

@@ -1,7 +1,11 @@
-//! Files and folders that only their owner may read, and folders that take the place of others.
+//! Private files and folders, atomic replacement, and locks.
 //!
-//! Owns how they are made; where they are is for `paths` to say and what is in them for their users. Start from
-//! [`private_folder`].
+//! Owns how files are created and replaced so that only their owner can read them and readers never
+//! see half of a file. It must not know where files belong (see `paths`) or what they contain.
+//! Unless a function says that it waits for the disk, a power failure may still lose the new
+//! content.
+//!
+//! Start from [`private_folder`] and [`replace_private`].
 
 mod present;
 mod temporary;
@@ -18,11 +22,11 @@ use tempfile::NamedTempFile;
 pub(crate) use present::{open_if_present, read_if_present};
 pub(crate) use temporary::TemporaryFolder;
 
-/// Bits of a mode that give rights to others than the owner.
+/// Mode bits that give access to the group and to others.
 const OF_OTHERS: u32 = 0o077;
 
-/// Creates a folder and its missing parents, accessible to its owner only; takes the rights of others from an existing one, and
-/// gives none.
+/// Creates a folder and its missing parents with access for the owner only. Removes the access of
+/// group and others from an existing folder; never adds any.
 pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -35,14 +39,16 @@ pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, PermissionsExt::from_mode(mode & !OF_OTHERS))
 }
 
-/// Puts a whole file in place, or leaves what was there; only its owner may read it. A power cut may still lose it.
+/// Replaces a file atomically. Only its owner can read it. A power failure may still lose the new
+/// content.
 pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = temporary(path)?;
     file.write_all(bytes)?;
     file.persist(path).map(drop).map_err(|e| e.error)
 }
 
-/// Puts a whole file in place as [`replace_private`] does, and waits until it is on the disk: what everything stops without.
+/// Replaces a file atomically like [`replace_private`], and waits until the content is on the disk.
+/// For files without which the program stops.
 #[cfg(feature = "cli")]
 pub(crate) fn replace_private_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = temporary(path)?;
@@ -51,7 +57,8 @@ pub(crate) fn replace_private_synced(path: &Path, bytes: &[u8]) -> io::Result<()
     file.persist(path).map(drop).map_err(|e| e.error)
 }
 
-/// Makes a temporary file for what is to be at a path. It is made for its owner only, and keeps that under its final name.
+/// Creates a temporary file next to `path`, to be renamed to it. The file is private from the start
+/// and stays so after the rename.
 fn temporary(path: &Path) -> io::Result<NamedTempFile> {
     let folder = path.parent().unwrap_or(Path::new("."));
     tempfile::Builder::new()
@@ -59,15 +66,18 @@ fn temporary(path: &Path) -> io::Result<NamedTempFile> {
         .tempfile_in(folder)
 }
 
-/// Beginning of the names of temporary files for what is to be at a path.
+/// Returns the name prefix of temporary files for `path`.
 fn prefix(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     format!(".{name}.tmp-")
 }
 
-/// Waits for the lock that goes with a file, until what is returned is dropped, and calls `waits` if another has it. The lock is
-/// a file of its own beside it, because the file itself is replaced when it is written. Makes the folder, and removes what an
-/// owner of the lock left behind that was stopped while it wrote the file: whoever writes it must have the lock.
+/// Takes the lock that belongs to the file at `path`, and holds it until the returned file is
+/// dropped. Calls `waits` if another process holds the lock. The lock is a separate file in the
+/// same folder, because the file itself is replaced on every write.
+///
+/// Creates the folder, and removes temporary files of a lock holder that was killed during a write.
+/// Therefore every writer of the file must hold the lock.
 pub(crate) fn lock_beside(path: &Path, waits: impl FnOnce()) -> io::Result<fs::File> {
     let folder = path.parent().unwrap_or(Path::new("."));
     private_folder(folder)?;
@@ -83,18 +93,18 @@ pub(crate) fn lock_beside(path: &Path, waits: impl FnOnce()) -> io::Result<fs::F
     let prefix = prefix(path);
     for entry in fs::read_dir(folder)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            // What stays has no effect, and the next one tries again.
+            // A file that stays is harmless, and the next holder tries again.
             let _ = fs::remove_file(entry.path());
         }
     }
     Ok(lock)
 }
 
-/// Puts two folders each in the place of the other, in one step where the file system can: whoever looks meanwhile finds one in
-/// each place.
+/// Exchanges two folders, atomically if the file system supports it: a concurrent reader then
+/// always finds a folder at each path.
 pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
-        // The file system cannot; then the earlier one steps aside first.
+        // Not supported by the file system: move `other` out of the way first.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             let aside = one.with_extension("earlier");
             fs::rename(other, &aside)?;

@@ -1,12 +1,15 @@
 //! Events of a session, as a stream for observers.
 //!
-//! Owns the event type, how an event is stamped and sent (`stream`), and which part of a turn it is about (`tree`). It must not
-//! know who listens: a terminal, a JSON stream and a test read the same events. Events carry no authority and nothing waits
-//! for them.
+//! Owns the event type, its delivery with time and position (`stream`), and the tree of a turn's
+//! parts (`tree`). It must not know who listens: a terminal, a JSON stream and a test read the same
+//! events. Events carry no authority, and the host never waits for a listener.
 //!
-//! As a tree: a turn holds its steps, a step its requests and tool calls, a tool call the hooks, accesses, requests, tool
-//! calls and subagents that name it; everything else stands where it comes. A turn that is cut leaves what it had begun
-//! without an end: `turn-end` ends all of it. Start from [`Event`].
+//! Events form a tree: a turn contains its steps, a step its requests and tool calls, and a tool
+//! call the hooks, accesses, requests, tool calls and subagents that name its id. Any other event
+//! belongs to its agent, or to a compaction or archival that is running there. If a turn is cut, its
+//! open parts get no end event of their own: `turn-end` ends them all.
+//!
+//! Start from [`Event`].
 
 mod stream;
 #[cfg(any(feature = "cli", feature = "otel"))]
@@ -480,7 +483,7 @@ pub enum LoopResult {
 }
 
 impl Event {
-    /// Returns the name: the `type` of its JSON.
+    /// Returns the name of the event, the `type` in its JSON.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -527,7 +530,7 @@ impl Event {
         }
     }
 
-    /// A notice of the host's own.
+    /// Builds a notice of the host.
     #[must_use]
     pub fn notice(level: Level, text: impl Into<String>) -> Self {
         Self::Notice {

@@ -1,28 +1,32 @@
-//! Front matter: one small YAML mapping at the top of a Markdown file, as nodes with their places.
+//! Front matter: a small YAML mapping at the top of a Markdown file, parsed into nodes with
+//! positions.
 //!
-//! The parser is a library; here is what a scalar means (YAML's core schema, or its text as it was written) and what is
-//! refused: references and tags, a key that stands twice, more than a budget of depth and values. It must not know which keys
-//! there are. Start from [`split`] and [`read`].
+//! The YAML parser is a library. This module decides how a scalar is interpreted (by YAML's core
+//! schema, or as its source text) and what is rejected: anchors, aliases and tags, duplicate keys,
+//! and documents beyond the limits of depth and size. These limits make files from strangers safe
+//! to read.
+//!
+//! It must not know which keys exist. Start from [`split`] and [`read`].
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle};
 use serde_json::{Map, Value};
 
-/// The line before and after the front matter.
+/// Line that opens and closes the front matter.
 pub(crate) const FENCE: &str = "---";
 
-/// Deepest nesting.
+/// Maximum nesting depth.
 const MAX_DEPTH: usize = 24;
 
-/// Most events, which are values, keys and ends of collections.
+/// Maximum number of parser events: values, keys and ends of collections.
 const MAX_EVENTS: usize = 20_000;
 
-/// Most keys of one mapping.
+/// Maximum number of keys of one mapping.
 const MAX_KEYS: usize = 200;
 
-/// Line and column, both from 1.
+/// Line and column, both counted from 1.
 pub(crate) type Place = (usize, usize);
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) place: Place,
@@ -31,7 +35,8 @@ pub(crate) struct Node {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NodeKind {
-    /// Text as it was written, and whether it stood without quotes, so that it may be other than text.
+    /// Text of the scalar, and whether it is plain. Only a plain (unquoted) scalar can be other
+    /// than text.
     Scalar(String, bool),
     List(Vec<Node>),
     Mapping(Vec<Entry>),
@@ -57,7 +62,8 @@ impl Document {
 }
 
 impl Node {
-    /// The value in JSON, by the core schema: only a scalar that is not quoted can be other than text; `yes` and `on` are text.
+    /// Converts the node to JSON by YAML's core schema. Only a plain scalar can become other than
+    /// text; `yes` and `on` are text.
     pub(crate) fn value(&self) -> Value {
         match &self.kind {
             NodeKind::Scalar(text, false) => text.as_str().into(),
@@ -71,7 +77,8 @@ impl Node {
         }
     }
 
-    /// The text of a scalar as it was written, a number or date too; `None` for nothing, and for lists and mappings.
+    /// Returns the source text of a scalar, also of a number or a date; `None` for null, lists and
+    /// mappings.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.kind {
             NodeKind::Scalar(text, is_plain) => {
@@ -85,7 +92,8 @@ impl Node {
         matches!(&self.kind, NodeKind::Scalar(text, true) if plain(text).is_null())
     }
 
-    /// A node of a value from elsewhere, all of it at one place.
+    /// Builds a node from a JSON value that comes from another source. All parts get the same
+    /// position.
     pub(crate) fn of(value: &Value, place: Place) -> Self {
         let kind = match value {
             Value::Array(items) => {
@@ -106,7 +114,8 @@ impl Node {
     }
 }
 
-/// Splits a file into its front matter, with the line that opens it, and the rest.
+/// Splits a file into its front matter, including the opening fence, and the text after the closing
+/// fence.
 pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
     let mut end = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
@@ -122,17 +131,17 @@ pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// A collection whose end was not reached.
+/// A collection that is still being read.
 enum Open {
     List(Place, Vec<Node>),
-    /// The key waits for its value.
+    /// The last field is a key whose value is not read yet.
     Mapping(Place, Vec<Entry>, Option<(String, Place)>),
 }
 
-/// Reads a document.
+/// Parses a document.
 ///
 /// # Errors
-/// Fault of a front matter, and its place.
+/// The position and the description of the first fault.
 pub(crate) fn read(text: &str) -> Result<Document, (Place, String)> {
     let mut open: Vec<Open> = Vec::new();
     let mut root = None;
@@ -226,13 +235,14 @@ fn place(marker: Marker) -> Place {
     (marker.line(), marker.col() + 1)
 }
 
-/// The value of a scalar without quotes.
+/// Interprets a plain scalar by YAML's core schema.
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" => true.into(),
         "false" | "False" | "FALSE" => false.into(),
-        // JSON's numbers are YAML's, but for forms that nobody needs here.
+        // JSON's number syntax covers YAML's, except for forms such as `0x1F` and `.5`, which stay
+        // text.
         _ => text
             .parse::<serde_json::Number>()
             .map_or_else(|_| text.into(), Value::Number),

@@ -1,32 +1,35 @@
-//! Files that git takes for a repository, whose settings and hooks name programs that run at the user's next git command.
+//! Detection of git repositories, to protect them: settings and hooks of a repository name programs
+//! that run at the user's next git command.
 //!
-//! Git goes by names alone, so that any folder can be made one. It must not know who writes.
+//! Git recognizes a repository by file names alone, so any folder can be turned into one. The
+//! module must not know who writes.
 
 use std::path::Path;
 
-/// The folder of a repository in a folder that is worked in; of a submodule or linked worktree a file that leads to it.
+/// Name of a repository's folder in a working tree; in a submodule or linked worktree, a file that
+/// points to that folder.
 const FOLDER: &str = ".git";
 
-/// File that makes a folder a repository: without it no folder is taken for one.
+/// File that every repository has: git takes no folder without it for one.
 const HEAD: &str = "HEAD";
 
-/// A file in a repository that says where its settings are.
+/// File in a repository that names the folder with its settings.
 pub(crate) const COMMON: &str = "commondir";
 
-/// Whether git would take a folder that has files and folders of these names for a repository.
+/// Whether git would recognize a folder with entries of these names as a repository.
 #[must_use]
 pub(crate) fn is_repository_with(has: impl Fn(&str) -> bool) -> bool {
     has(HEAD) && (has(COMMON) || (has("objects") && has("refs")))
 }
 
-/// Whether git would take this folder for a repository.
+/// Whether git would recognize this folder as a repository.
 #[must_use]
 pub(crate) fn is_repository(folder: &Path) -> bool {
     is_repository_with(|name| is_there(&folder.join(name)))
 }
 
-/// Whether a path within `root` leads into a repository's folder, or would complete one when it is made. Links in it count as
-/// what they are named.
+/// Whether a path within `root` leads into a repository, or would complete one when it is created.
+/// Symlinks in the path are judged by their own name, not by their target.
 #[must_use]
 pub(crate) fn leads_into_repository<'a>(
     root: &Path,
@@ -47,7 +50,8 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Whether a path, of which so many names were granted, leads into a repository's folder or makes one of another folder.
+/// Whether a path leads into a repository or would turn a folder into one. The first `n_granted`
+/// names are granted to the caller.
 #[must_use]
 pub(crate) fn is_reserved(root: &Path, names: &[String], n_granted: usize) -> bool {
     let is_git = |name: &String| name.eq_ignore_ascii_case(FOLDER);

@@ -1,22 +1,24 @@
-//! JSON from people nobody knows: read within bounds, and measured.
+//! JSON from untrusted sources: parsing within limits, and measuring.
 //!
-//! A parsed value takes up to seventy times the memory of its text, and checking, writing or dropping a deep one takes
-//! stack. So text is measured before it is parsed and values before they are worked on.
+//! A parsed value takes up to 70 times the memory of its text, and checking, writing or dropping a
+//! deeply nested one takes stack. Therefore the text is measured before it is parsed, and the value
+//! before it is processed. The module must not know the meaning of any value. Start from [`parse`].
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Longest text that is parsed, in bytes, where nothing else is said.
+/// Default limit for the length of a text to parse, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// Deepest nesting. Far below the 128 at which `serde_json` refuses to read back, because what is kept in a session is
-/// wrapped in some levels of its own.
+/// Maximum nesting depth. Far below the 128 levels that `serde_json` reads, because values kept in
+/// a session are wrapped in some levels of their own.
 pub const MAX_DEPTH: usize = 48;
 
-/// Parses `text` of at most `cap` bytes and [`MAX_DEPTH`] levels, in which no object has a key twice: of two verdicts neither
-/// counts. The error is half a sentence: "is not JSON: …".
+/// Parses a text of at most `cap` bytes and [`MAX_DEPTH`] levels. Rejects objects with duplicate
+/// keys: of two contradicting verdicts, neither may count. The error is half a sentence: "is not
+/// JSON: …".
 pub fn parse(text: &str, cap: usize) -> Result<Value, String> {
     if text.len() > cap {
         return Err(format!("has {} bytes, at most {cap} are read", text.len()));
@@ -31,7 +33,7 @@ pub fn parse(text: &str, cap: usize) -> Result<Value, String> {
     Ok(value)
 }
 
-/// Formats a value for people: a text as it is, anything else as JSON.
+/// Formats a value for people: a string without quotes, any other value as JSON.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -39,8 +41,8 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// A value in which no object has a key twice. Readers differ in which of the two they take, so that what one shows is not
-/// what another does.
+/// A value without duplicate keys. JSON readers differ in which of two equal keys they use, so the
+/// value that one program shows could differ from the value that another acts on.
 pub(crate) struct Unique(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for Unique {
@@ -103,7 +105,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
     }
 }
 
-/// Levels of arrays and objects within each other; 1 for a plain value.
+/// Returns the nesting depth of arrays and objects; 1 for a scalar.
 #[must_use]
 pub fn depth(value: &Value) -> usize {
     let mut deepest = 1;
@@ -115,13 +117,13 @@ pub fn depth(value: &Value) -> usize {
     deepest
 }
 
-/// Counts the values in `value`, itself included.
+/// Counts the values in `value`, including itself.
 #[must_use]
 pub fn n_values(value: &Value) -> usize {
     values(value).count()
 }
 
-/// Iterates over `value` and everything in it.
+/// Iterates over `value` and all values nested in it, in no particular order.
 pub fn values(value: &Value) -> impl Iterator<Item = &Value> {
     let mut open = vec![value];
     std::iter::from_fn(move || {

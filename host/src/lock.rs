@@ -1,8 +1,9 @@
-//! Locks that a panic elsewhere does not close.
+//! Mutex access that ignores poisoning.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks, also after a panic under the lock. For values that are whole after every statement.
+/// Locks a mutex even if a thread panicked while holding it. Use only for values that are
+/// consistent after every statement.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,7 @@
-//! Impls that types of the host write alike.
+//! Macros for trait impls that many types of the host share.
 
-/// Implements `Debug` with the name of a type and some values: for one that holds what cannot be shown, or what says nothing.
+/// Implements `Debug` with the name of the type and selected values, for types with fields that
+/// cannot or should not be printed.
 macro_rules! debug_some {
     ($type:ident, $self:ident $(, $name:ident = $value:expr)*) => {
         impl std::fmt::Debug for $type {
@@ -13,7 +14,7 @@ macro_rules! debug_some {
     };
 }
 
-/// Implements `Display` for an enum of names: each as it is in JSON.
+/// Implements `Display` for an enum of names, with the same text as in JSON.
 macro_rules! display_as_in_json {
     ($type:ident) => {
         impl std::fmt::Display for $type {

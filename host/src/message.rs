@@ -1,7 +1,11 @@
-//! The conversation as Rind keeps it: messages, tool calls, tool results, tool descriptions, usage.
+//! The conversation as Rind stores it: messages, tool calls, tool results, tool descriptions and
+//! usage.
 //!
-//! Owns the types only. It must not know providers' wire formats (`provider` converts at the edge), nor who shows or
-//! stores messages or keeps the bytes of blobs. Start from [`Message`].
+//! Owns the types only. It must not know the wire formats of providers (`provider` converts at the
+//! edge), nor who displays or stores messages or keeps the bytes of blobs.
+//!
+//! Invariant: `extra` data and reasoning signatures are opaque, and are sent only to the
+//! [writer](Message::writer) that produced them. Start from [`Message`].
 
 pub mod blob;
 pub mod part;
@@ -46,7 +50,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// A call with these arguments.
+    /// Creates a call with these arguments.
     pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: Value) -> Self {
         Self {
             id: id.into(),
@@ -56,7 +60,7 @@ impl ToolCall {
         }
     }
 
-    /// The result of this call.
+    /// Creates the result of this call.
     pub fn result(&self, content: impl Into<Parts>, is_error: bool) -> ToolResult {
         ToolResult::new(&self.id, &self.name, content, is_error)
     }
@@ -77,7 +81,7 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// The result of the call with this id of the tool with this name.
+    /// Creates the result of the call `call_id` of the tool `name`.
     pub fn new(
         call_id: impl Into<String>,
         name: impl Into<String>,
@@ -124,12 +128,12 @@ pub enum Content {
 }
 
 impl Content {
-    /// A part of plain text.
+    /// Creates a part of plain text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 
-    /// Reasoning that no provider has signed.
+    /// Creates a part of unsigned reasoning.
     pub fn thinking(text: impl Into<String>) -> Self {
         Self::Thinking {
             text: text.into(),
@@ -206,19 +210,19 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message of one text with a fresh id.
+    /// Creates a message with a single text and a new id.
     #[must_use]
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self::new(role, vec![Content::text(text)])
     }
 
-    /// A tool message of one result with a fresh id.
+    /// Creates a tool message with a single result and a new id.
     #[must_use]
     pub fn result(result: ToolResult) -> Self {
         Self::new(Role::Tool, vec![Content::ToolResult(result)])
     }
 
-    /// A message with a fresh id.
+    /// Creates a message with a new id.
     #[must_use]
     pub fn new(role: Role, content: Vec<Content>) -> Self {
         Self {
@@ -233,7 +237,7 @@ impl Message {
         }
     }
 
-    /// Sets whose words they are, where it is not who the role says.
+    /// Sets the author of the text, if it differs from the author that the role implies.
     #[must_use]
     pub fn from(self, origin: Origin) -> Self {
         Self {
@@ -242,7 +246,8 @@ impl Message {
         }
     }
 
-    /// Takes out what is for the server of its writer alone, so that the message may be shown.
+    /// Removes the opaque data that only the writer's server understands, so that the message may
+    /// be shown.
     pub(crate) fn drop_extra(&mut self) {
         self.extra = None;
         for part in &mut self.content {
@@ -255,26 +260,26 @@ impl Message {
         }
     }
 
-    /// Whether it has the result of this call.
+    /// Whether the message contains the result of this call.
     pub(crate) fn has_result(&self, call: &str) -> bool {
         let is_it =
             |part: &Content| matches!(part, Content::ToolResult(result) if result.call_id == call);
         self.content.iter().any(is_it)
     }
 
-    /// Adds parts of skills.
+    /// Sets the parts of skills that the message contains.
     #[must_use]
     pub(crate) fn with_skills(self, skills: Vec<SkillPart>) -> Self {
         Self { skills, ..self }
     }
 
-    /// Whether the person wrote it.
+    /// Whether the user wrote the message.
     #[must_use]
     pub fn is_users(&self) -> bool {
         self.role == Role::User && self.plugin.is_none() && self.origin.is_none()
     }
 
-    /// The texts of the message, joined by newlines. Reasoning, calls and results are left out.
+    /// Returns the texts of the message, joined by newlines. Skips reasoning, calls and results.
     #[must_use]
     pub fn joined_text(&self) -> String {
         let texts = self.content.iter().filter_map(|part| match part {
@@ -284,16 +289,17 @@ impl Message {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Puts `text` in place of all texts of the message; the other parts stay.
+    /// Replaces all texts of the message by `text`, at the position of the first one. Other parts
+    /// stay.
     pub fn set_text(&mut self, text: String) {
         let is_text = |part: &Content| matches!(part, Content::Text { .. });
-        // Before the first text no text goes, so its place stays.
+        // No text is removed before the first text, so its index stays valid.
         let at = self.content.iter().position(is_text).unwrap_or(0);
         self.content.retain(|part| !is_text(part));
         self.content.insert(at, Content::text(text));
     }
 
-    /// The blobs of the message and of its tool results in order.
+    /// Returns the blobs of the message and of its tool results, in order.
     pub fn blobs(&self) -> impl Iterator<Item = &Blob> {
         self.content.iter().flat_map(|part| {
             let (own, results) = match part {
@@ -305,7 +311,7 @@ impl Message {
         })
     }
 
-    /// The tool calls of the message in order.
+    /// Returns the tool calls of the message, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|part| match part {
             Content::ToolCall(call) => Some(call),
@@ -313,7 +319,7 @@ impl Message {
         })
     }
 
-    /// The tool results of the message in order.
+    /// Returns the tool results of the message, in order.
     pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.content.iter().filter_map(|part| match part {
             Content::ToolResult(result) => Some(result),
@@ -322,7 +328,7 @@ impl Message {
     }
 }
 
-/// The calls of these messages that have no result in them.
+/// Returns the calls in `messages` that have no result in `messages`.
 pub(crate) fn unanswered(messages: &[Message]) -> impl Iterator<Item = &ToolCall> {
     let results = messages.iter().flat_map(Message::tool_results);
     let answered: HashSet<&str> = results.map(|result| result.call_id.as_str()).collect();
@@ -348,7 +354,7 @@ pub enum EffectClass {
 
 display_as_in_json!(EffectClass);
 
-/// One tool as the model and the policy see it.
+/// Description of a tool, as the model and the policy see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// Name as the model sees it, `[a-zA-Z0-9_-]`, at most 64 bytes.
@@ -357,15 +363,15 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the arguments, `"type": "object"`.
     pub parameters: Value,
-    /// Class of its effects.
+    /// Class of the tool's effects.
     pub effect_class: EffectClass,
-    /// Name of the plugin it is from; `None` for a built-in tool.
+    /// Name of the plugin that provides the tool; `None` for a built-in tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
 }
 
 impl ToolSpec {
-    /// Makes a tool with nothing but a name and an effect: what rules know of one.
+    /// Creates a tool with only a name and an effect class, which is all that policy rules look at.
     pub(crate) fn bare(name: &str, effect_class: EffectClass) -> Self {
         Self {
             name: name.to_owned(),
@@ -412,7 +418,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Input and output together.
+    /// Returns the sum of input and output tokens.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)

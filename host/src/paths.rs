@@ -1,38 +1,43 @@
 //! Paths of Rind's files.
 //!
-//! Owns the folder layout and nothing else: it computes paths from what it is given and touches neither the environment
-//! nor the disk, so that tests and CI decide where everything goes. Start from [`Paths::new`].
+//! Owns the folder layout and nothing else. It computes paths from its arguments and touches
+//! neither the environment nor the disk, so that tests and CI decide where files go. It must not
+//! know the content of any file.
+//!
+//! Start from [`Paths::new`].
 
 use std::path::{Path, PathBuf};
 
-/// The variable that puts everything but the project's own folder under one folder.
+/// Environment variable that moves all folders except the project's below one folder.
 pub const HOME_VARIABLE: &str = "RIND_HOME";
 
-/// The folder of a workspace that holds what belongs to the project.
+/// Name of the folder in a workspace that contains the project's files.
 pub const PROJECT_FOLDER: &str = ".rind";
 
-/// Policy of the machine's administrator; takes precedence over the user's.
+/// Policy of the machine's administrator, which takes precedence over the user's.
 pub const ADMIN_POLICY: &str = "/etc/rind/policy.toml";
 
-/// Folders of Rind.
+/// Base folders of Rind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
     /// Files that the user writes: `config.toml`, installed plugins, skills.
     pub config: PathBuf,
     /// Files that must not be lost: sessions, grants, plugins' stores.
     pub data: PathBuf,
-    /// Files that can be made again: compiled components, derived skills.
+    /// Files that can be regenerated: compiled components, derived skills.
     pub cache: PathBuf,
-    /// The folder that the agent works in.
+    /// Folder that the agent works in.
     pub workspace: PathBuf,
 }
 
 impl Paths {
-    /// The folders for a user whose home is `home` and whose environment is `env`, working in `workspace`.
+    /// Computes the folders for a user with the home folder `home` and the environment `env`,
+    /// working in `workspace`.
     ///
-    /// The XDG variables decide where they are set to absolute paths, as their specification says. `RIND_HOME` goes before
-    /// them; a relative one is meant from the workspace, because leaving it out would write to the real home folder. The
-    /// rules are written out here because `etcetera` reads the process environment itself.
+    /// The XDG variables apply if they are absolute paths, as their specification demands.
+    /// `RIND_HOME` takes precedence. If it is relative, it is resolved against the workspace:
+    /// ignoring it would write to the real home folder instead. The rules are implemented here
+    /// because `etcetera` reads the process environment itself.
     #[must_use]
     pub fn new(home: &Path, env: impl Fn(&str) -> Option<String>, workspace: &Path) -> Self {
         let workspace = workspace.to_owned();
@@ -53,7 +58,7 @@ impl Paths {
         }
     }
 
-    /// The folders of a host that keeps everything under `root`.
+    /// Computes the folders for a host that keeps everything under `root`.
     #[must_use]
     pub fn under(root: &Path, workspace: &Path) -> Self {
         Self {
@@ -64,26 +69,26 @@ impl Paths {
         }
     }
 
-    /// The user's settings.
+    /// Returns the path of the user's settings.
     #[must_use]
     pub fn user_config(&self) -> PathBuf {
         self.config.join("config.toml")
     }
 
-    /// The project's own folder in the workspace.
+    /// Returns the project's folder in the workspace.
     #[must_use]
     pub fn project(&self) -> PathBuf {
         self.workspace.join(PROJECT_FOLDER)
     }
 
-    /// The project's settings; only read once the project is trusted.
+    /// Returns the path of the project's settings, which are read only if the project is trusted.
     #[must_use]
     pub fn project_config(&self) -> PathBuf {
         self.project().join("config.toml")
     }
 
-    /// The user's settings for this workspace alone. They are kept with the user's own, and not in the workspace: nobody else
-    /// can write them, and they need no trust.
+    /// Returns the path of the user's settings for this workspace. The file is in the user's config
+    /// folder and not in the workspace: only the user can write it, so it needs no trust.
     #[must_use]
     pub fn workspace_config(&self) -> PathBuf {
         let path = self.workspace.as_os_str().as_encoded_bytes();
@@ -99,26 +104,26 @@ impl Paths {
         self.config.join("policy.toml")
     }
 
-    /// Returns the path of the operator's answers about plugins.
+    /// Returns the path of the operator's decisions about plugins.
     #[must_use]
     pub fn grants(&self) -> PathBuf {
         self.data.join("grants.json")
     }
 
-    /// The projects that the operator trusts.
+    /// Returns the path of the list of trusted projects.
     #[must_use]
     pub fn projects(&self) -> PathBuf {
         self.data.join("projects.json")
     }
 
-    /// The folder of all sessions.
+    /// Returns the folder of all sessions.
     #[must_use]
     pub fn sessions(&self) -> PathBuf {
         self.data.join("sessions")
     }
 }
 
-/// Returns the last name of a path; empty where it has none.
+/// Returns the base name of a path; empty if it has none.
 pub(crate) fn file_name(path: &Path) -> String {
     path.file_name()
         .unwrap_or_default()
@@ -126,7 +131,7 @@ pub(crate) fn file_name(path: &Path) -> String {
         .into_owned()
 }
 
-/// Returns the last name of a path without its extension; empty where it has none.
+/// Returns the base name of a path without its extension; empty if it has none.
 pub(crate) fn file_stem(path: &Path) -> String {
     path.file_stem()
         .unwrap_or_default()

@@ -1,21 +1,24 @@
-//! Text that others wrote, made fit for a log, a prompt for approval or a terminal.
+//! Sanitizing of text from others for a log, an approval prompt or a terminal.
 //!
-//! Owns which characters deceive and what is shown in their place. It must not know who wrote a text or where it goes.
-//! Start from [`printable`] for text of several lines, from [`one_line`] for what must stay one line, from [`prose`] for an
-//! answer that is only read, and from [`clean`] for one line with a limit.
+//! Owns which characters are deceptive and how they are shown instead. It must not know who wrote a
+//! text or where it goes.
+//!
+//! Start from [`printable`] for text of several lines, [`one_line`] for text that must stay on one
+//! line, [`prose`] for an answer that is only read, and [`clean`] for one line of limited length.
 
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// Symbols whose glyph is empty. No property of Unicode tells them apart from those that are seen.
+/// Symbols with an empty glyph. No Unicode property tells them apart from visible symbols.
 const BLANK_SYMBOLS: [char; 2] = ['\u{2800}', '\u{1d159}'];
 
-/// Most marks on one letter. More of them cover the lines above and below.
+/// Maximum number of combining marks on one character. More of them cover the lines above and
+/// below.
 const MAX_MARKS: usize = 3;
 
-/// Whether a terminal would obey the character, or a reader would not see it, see it elsewhere, or take it for a space:
-/// controls, format characters, everything that Unicode lets a display ignore, separators but the space, blank symbols,
-/// and code points without a meaning that everybody shares.
+/// Whether a terminal would interpret the character, or a reader would miss it, see it at another
+/// position or take it for a space: control and format characters, default-ignorable code points,
+/// separators except the space, blank symbols, and private-use or unassigned code points.
 #[must_use]
 pub fn is_deceptive(character: char) -> bool {
     if character.is_ascii() {
@@ -43,33 +46,35 @@ fn category(character: char) -> GeneralCategory {
     CodePointMapData::<GeneralCategory>::new().get(character)
 }
 
-/// Whether the character is drawn over the one before it.
+/// Whether the character is a combining mark, drawn over the character before it.
 fn is_mark(character: char) -> bool {
     use GeneralCategory::{EnclosingMark, NonspacingMark};
     !character.is_ascii() && matches!(category(character), NonspacingMark | EnclosingMark)
 }
 
-/// Whether languages and pictures need the character although it cannot be seen: spaces that do not break, joiners, and the
-/// selectors of a picture's style.
+/// Whether languages or emoji need the character although it is invisible: no-break spaces and
+/// other space separators, joiners, and variation selectors.
 fn is_typographic(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
         || category(character) == GeneralCategory::SpaceSeparator
 }
 
-/// The text with deceptive characters written as `\u{…}`; line breaks and tabs stay.
+/// Escapes deceptive characters as `\u{…}`, for example U+202E as `\u{202e}`. Line breaks and tabs
+/// stay.
 #[must_use]
 pub fn printable(text: &str) -> String {
     escaped(text, |character| matches!(character, '\n' | '\t'))
 }
 
-/// The text with deceptive characters, line breaks and tabs written as `\u{…}`: it is one line whatever was written.
+/// Escapes deceptive characters, line breaks and tabs as `\u{…}`, so that the result is always one
+/// line.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     escaped(text, |_| false)
 }
 
-/// The text for people who only read it: what [`printable`] escapes, less the characters that languages and pictures need. No
-/// decision may rest on it.
+/// Escapes like [`printable`], except for invisible characters that languages and emoji need. For
+/// people who only read the text: no decision may depend on the result.
 #[must_use]
 pub fn prose(text: &str) -> String {
     escaped(text, |character| {
@@ -79,7 +84,7 @@ pub fn prose(text: &str) -> String {
 
 fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
-    // Marks with nothing before them would be drawn on what the program itself wrote.
+    // Marks at the beginning would be drawn over the program's own text, so none is allowed there.
     let mut n_marks = MAX_MARKS;
     for character in text.chars() {
         if stays(character) {
@@ -98,12 +103,13 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     shown
 }
 
-/// The text on one line without deceptive characters, at most `limit` bytes; `…` at the end says that there was more.
+/// Returns the text as one line of at most `limit` bytes, with deceptive characters escaped. A
+/// truncated text ends with `…`, if that fits.
 #[must_use]
 pub fn clean(text: &str, limit: usize) -> String {
     const MORE: char = '…';
     let mut line = String::with_capacity(text.len().min(limit));
-    // Length at which the line can still be cut and leave room for the mark.
+    // Length to which the line can be truncated so that the `…` still fits.
     let mut cut = 0;
     for character in text.trim().chars() {
         match character {
@@ -132,14 +138,15 @@ fn show(shown: &mut String, character: char) {
     }
 }
 
-/// The line of a byte of a text, from 1.
+/// Returns the line number, from 1, of a byte offset in a text.
 #[must_use]
 pub fn line_at(text: &str, offset: usize) -> usize {
     let before = text.bytes().take(offset);
     before.filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// Reads a table of a test: a row a line, its fields parted by `=>`. `⏎` in a field stands for the end of a line.
+/// Reads the table of a test: one row per line, with fields separated by `=>`. `⏎` in a field
+/// stands for a line break.
 #[cfg(test)]
 pub(crate) fn rows<const N: usize>(table: &str) -> impl Iterator<Item = [String; N]> {
     table.trim().lines().map(|row| {
@@ -180,7 +187,7 @@ mod tests {
         }
     }
 
-    /// The seven that passed once, and one of each other kind.
+    /// Seven characters that an earlier filter let through, and one of each other kind.
     const UNSEEN: &str = "\u{3164}\u{115f}\u{1160}\u{ffa0}\u{2800}\u{a0}\u{3000}\u{034f}\u{17b4}\u{fe0f}\u{e0100}\u{1d159}\u{600}\u{e000}\u{378}\u{1680}\u{2028}\u{2063}\u{ad}";
 
     #[test]

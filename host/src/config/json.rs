@@ -1,6 +1,8 @@
-//! A layer of settings that is written as JSON: `config.json` says the same as `config.toml` in another notation.
+//! Settings in JSON: `config.json` means the same as `config.toml`, in another notation.
 //!
-//! A null is a setting that is not given, where a setting need not be. Errors name the line as they do for TOML.
+//! A null is a setting that is not given. Errors name the line, as for TOML: `serde_json` has no
+//! spans, so positions come from errors raised at the right place. Must not know what sections
+//! mean. Start from [`table`].
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +13,7 @@ use serde_json::Value;
 use super::Section;
 use crate::json::Unique;
 
-/// The settings in a JSON text, nulls left out.
+/// Parses a JSON text to a table, leaving out nulls.
 pub(super) fn table(text: &str) -> Result<toml::Table, serde_json::Error> {
     let Unique(value) = serde_json::from_str(text)?;
     match to_toml(value)? {
@@ -49,7 +51,7 @@ fn to_toml(value: Value) -> Result<Option<toml::Value>, serde_json::Error> {
     }))
 }
 
-/// Reads one section alone, for the sake of its error.
+/// Parses one section only to report its errors with their lines.
 pub(super) fn check<T: Section>(text: &str) -> Result<(), serde_json::Error> {
     let section = Fields {
         each: |key: &str| (key == T::NAME).then_some(Field::Read),
@@ -58,7 +60,7 @@ pub(super) fn check<T: Section>(text: &str) -> Result<(), serde_json::Error> {
     section.deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
-/// Refuses a section that is not one of `known`.
+/// Rejects a section that is not in `known`.
 pub(super) fn check_known(text: &str, known: &[&str]) -> Result<(), serde_json::Error> {
     let all = Fields {
         each: |key: &str| (!known.contains(&key)).then_some(Field::Stray(known)),
@@ -67,14 +69,15 @@ pub(super) fn check_known(text: &str, known: &[&str]) -> Result<(), serde_json::
     all.deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
-/// Treatment of a field; other fields are ignored.
+/// Treatment of a field; fields without one are ignored.
 enum Field<'a> {
     Read,
-    /// The field is unknown; these are known.
+    /// The field is unknown. Contains the names of the known fields.
     Stray(&'a [&'a str]),
 }
 
-/// The fields of the outermost object, one after another, so that an error is at the place of its field.
+/// Visitor of the fields of the outermost object. It reads them one by one, so that an error has
+/// the position of its field.
 struct Fields<F, T> {
     each: F,
     read: PhantomData<T>,
@@ -117,13 +120,13 @@ where
     }
 }
 
-/// The line of the last of these keys, each in the object of the one before. All of them are there.
+/// Returns the line of the last key on this path of keys, which must exist.
 pub(super) fn line(text: &str, keys: &[&str]) -> Option<usize> {
     let found = Way(keys).deserialize(&mut serde_json::Deserializer::from_str(text));
     found.err().map(|error| error.line().max(1))
 }
 
-/// The way to a key. Getting there is an error: only errors have a place.
+/// Path to a key. Reaching the key is reported as an error, because only errors have positions.
 struct Way<'a>(&'a [&'a str]);
 
 impl<'de> DeserializeSeed<'de> for Way<'_> {

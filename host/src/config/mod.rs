@@ -1,8 +1,11 @@
 //! Settings: layers of TOML or JSON, merged section by section.
 //!
-//! Owns reading, merging and naming the line that is wrong. It must not know what any section means: every module that
-//! has settings owns a [`Section`]. Later layers win key by key; tables merge, everything else is replaced whole. Which
-//! layers there are is the caller's to say, because a project's file counts only once the project is trusted.
+//! Owns reading, merging, and errors that name the wrong line. It must not know the meaning of any
+//! section: each module with settings owns a [`Section`]. Later layers win key by key: tables are
+//! merged, any other value is replaced as a whole.
+//!
+//! The caller decides which layers exist, because the file of a project applies only if the project
+//! is trusted. The module reads files but no environment variables.
 //!
 //! Start from [`Config::section`].
 
@@ -28,8 +31,8 @@ use crate::text::line_at;
 
 const JSON: &str = "json";
 
-/// The settings of one module. Every field has a default, and unknown fields are refused, so that one layer can be
-/// checked alone and an error names its line.
+/// Settings of one module. Every field must have a default, and unknown fields must be rejected, so
+/// that each layer can be checked alone and an error can name the line.
 pub trait Section: DeserializeOwned + Default {
     /// Name of the table in `config.toml`, or of the object in `config.json`.
     const NAME: &'static str;
@@ -40,7 +43,7 @@ pub trait Section: DeserializeOwned + Default {
 pub enum Origin {
     /// Path of a settings file.
     File(PathBuf),
-    /// A flag of the command line, as it was written.
+    /// Flag of the command line, as the user wrote it.
     Flag(String),
 }
 
@@ -66,14 +69,14 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// A line is wrong.
+    /// A value is invalid.
     #[error("{origin}:{line}: {message}")]
     Invalid {
         /// Origin of the value.
         origin: Origin,
-        /// Line within it, from 1.
+        /// Line in the origin, from 1.
         line: usize,
-        /// Message.
+        /// Description of the fault.
         message: String,
     },
 }
@@ -81,7 +84,7 @@ pub enum Error {
 /// Largest file of settings, in bytes. The file with every setting as a comment has 20 kB.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// One source of settings.
+/// Source of settings: a file or a flag, parsed.
 #[derive(Clone, Debug)]
 pub struct Layer {
     origin: Origin,
@@ -91,13 +94,15 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// The settings in a file of TOML and in one of JSON beside it, which has the same name; the first wins over the second.
+    /// Reads the settings from a TOML file and from the JSON file of the same name in the same
+    /// folder. TOML wins over JSON.
     pub fn files(path: &Path) -> Result<Vec<Self>, Error> {
         let json = Self::file(&path.with_extension(JSON))?;
         Ok(json.into_iter().chain(Self::file(path)?).collect())
     }
 
-    /// The settings in a file, JSON when its name ends so and else TOML; `None` when there is no such file.
+    /// Reads the settings from a file: JSON if the extension is `json`, otherwise TOML. `None` if
+    /// the file does not exist.
     pub fn file(path: &Path) -> Result<Option<Self>, Error> {
         let text = read_if_present(path, MAX_BYTES).map_err(|source| Error::Read {
             path: path.to_owned(),
@@ -106,14 +111,15 @@ impl Layer {
         text.map(|text| Self::of_file(path, text)).transpose()
     }
 
-    /// The settings in the text of a file that was read before, JSON when its name ends so and else TOML.
+    /// Parses the settings from the text of a file: JSON if the extension is `json`, otherwise
+    /// TOML.
     pub fn of_file(path: &Path, text: String) -> Result<Self, Error> {
         let is_json = path.extension().is_some_and(|is| is == JSON);
         Self::new(Origin::File(path.to_owned()), text, is_json)
     }
 
-    /// One setting from the command line, as in `agent.max_steps=10`. A value that is not TOML is taken as a string, so
-    /// that `provider.model=some-name` needs no quotes.
+    /// Parses a setting from the command line, for example `agent.max_steps=10`. A value that is
+    /// not valid TOML is taken as a string, so that `provider.model=some-name` needs no quotes.
     pub fn flag(flag: &str) -> Result<Self, Error> {
         let origin = Origin::Flag(flag.to_owned());
         Self::new(origin.clone(), flag.to_owned(), false).or_else(|error| {
@@ -139,7 +145,8 @@ impl Layer {
         })
     }
 
-    /// Reads one section of this layer alone, for the sake of its error: only here the lines are still known.
+    /// Parses one section of this layer only to report its errors: the merged settings have no line
+    /// numbers.
     fn check<T: Section>(&self) -> Result<(), Error> {
         if self.is_json {
             let checked = json::check::<T>(&self.text);
@@ -155,7 +162,8 @@ impl Layer {
         })
     }
 
-    /// Moves an error to the element of a list that it is about: what an element itself refuses has the place of the list.
+    /// Changes the line of an error from that of a list to that of the invalid element: serde
+    /// reports an error inside an element at the position of the whole list.
     fn at_element<T: Section>(&self, mut error: Error) -> Error {
         let Error::Invalid { line, message, .. } = &mut error else {
             return error;
@@ -172,7 +180,8 @@ impl Layer {
                 (error.message() == message.as_str()).then_some(())
             };
             let fails = |n: &usize| fails(n).is_some();
-            // With the first so many it is as it was, with one less it is not.
+            // Find the invalid element: the shortest prefix of the list with the same error ends
+            // with it.
             let n_failing = (0..=elements.len()).find(fails)?;
             let lines = self.element_lines(&[T::NAME, key]);
             lines.get(n_failing.checked_sub(1)?).copied()
@@ -181,7 +190,7 @@ impl Layer {
         error
     }
 
-    /// Refuses sections that are not among `known`.
+    /// Rejects sections that are not in `known`.
     fn check_known(&self, known: &[&str]) -> Result<(), Error> {
         if self.is_json {
             let checked = json::check_known(&self.text, known);
@@ -205,7 +214,7 @@ fn no_section(key: &str, known: &[&str]) -> String {
     format!("unknown section `{key}`; known: {}", known.join(", "))
 }
 
-/// Adds the section to an error.
+/// Adds the name of the section to an error.
 fn within<T: Section>(mut error: Error) -> Error {
     if let Error::Invalid { message, .. } = &mut error {
         *message = format!("in [{}]: {message}", T::NAME);
@@ -221,7 +230,8 @@ fn invalid_json(origin: &Origin, error: &serde_json::Error) -> Error {
     }
 }
 
-/// Values and places of keys, each in the table of the one before.
+/// Values and positions of nested keys: each key names an entry of the table that the key before it
+/// names.
 impl Layer {
     fn value(&self, keys: &[&str]) -> Option<&toml::Value> {
         let (first, rest) = keys.split_first()?;
@@ -229,12 +239,12 @@ impl Layer {
         rest.iter().try_fold(first, |value, key| value.get(*key))
     }
 
-    /// Whether it sets something under these keys.
+    /// Whether the layer sets a value at this path of keys.
     fn has(&self, keys: &[&str]) -> bool {
         self.value(keys).is_some()
     }
 
-    /// The offset of the last of these keys in a text of TOML, and its value.
+    /// Returns the offset of the last key in the TOML text, and its value.
     fn spanned(&self, keys: &[&str]) -> Option<(usize, Spanned<DeValue<'_>>)> {
         let mut table = DeTable::parse(&self.text).ok()?.into_inner();
         for (n, wanted) in keys.iter().enumerate() {
@@ -257,7 +267,8 @@ impl Layer {
         Some(line_at(&self.text, self.spanned(keys)?.0))
     }
 
-    /// The line of each element of the list under these keys; the line of the list where the elements' own are not known.
+    /// Returns the line of each element of the list at this path of keys. If the elements' lines
+    /// are unknown, it is the line of the list.
     fn element_lines(&self, keys: &[&str]) -> Vec<usize> {
         let list = self.value(keys).and_then(toml::Value::as_array);
         let n_elements = list.map_or(0, Vec::len);
@@ -288,20 +299,20 @@ fn invalid(origin: &Origin, text: &str, error: &toml::de::Error) -> Error {
     }
 }
 
-/// All settings.
+/// Merged settings.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     layers: Vec<Layer>,
 }
 
 impl Config {
-    /// The settings of `layers`, weakest first.
+    /// Creates settings from `layers`, the weakest first.
     #[must_use]
     pub fn new(layers: Vec<Layer>) -> Self {
         Self { layers }
     }
 
-    /// One module's settings: its defaults, overridden by each layer in turn.
+    /// Returns the settings of one module: its defaults, overridden by each layer in turn.
     pub fn section<T: Section>(&self) -> Result<T, Error> {
         let mut merged = toml::Table::new();
         let mut last = None;
@@ -315,12 +326,14 @@ impl Config {
         let Some(last) = last else {
             return Ok(T::default());
         };
-        // Each layer checked alone, so this fails only where two layers contradict each other; the line is nobody's then.
+        // Every layer is valid alone, so this fails only if two layers contradict each other. The
+        // error then names the last layer.
         let text = if last.is_json { "" } else { &last.text };
         T::deserialize(merged).map_err(|e| invalid(&last.origin, text, &e))
     }
 
-    /// The settings without those of one file of TOML and of the one of JSON [beside it](Layer::files).
+    /// Returns the settings without a TOML file and without the JSON file [of the same
+    /// name](Layer::files).
     #[must_use]
     pub fn without(&self, file: &Path) -> Self {
         let json = file.with_extension(JSON);
@@ -330,15 +343,15 @@ impl Config {
         Self::new(layers)
     }
 
-    /// Refuses sections that no module owns. `known` are the names of all sections.
+    /// Rejects sections that no module owns. `known` must contain the names of all sections.
     pub fn check_known(&self, known: &[&str]) -> Result<(), Error> {
         self.layers
             .iter()
             .try_for_each(|layer| layer.check_known(known))
     }
 
-    /// Returns the places where layers set something under these keys, the weakest first: `FILE:LINE` of the last key, or the
-    /// flag.
+    /// Returns the locations that set a value at this path of keys, the weakest layer first:
+    /// `FILE:LINE` of the last key, or the flag.
     #[must_use]
     pub fn places(&self, keys: &[&str]) -> Vec<String> {
         let place = |layer: &Layer| match &layer.origin {
@@ -348,7 +361,8 @@ impl Config {
         self.layers.iter().filter_map(place).collect()
     }
 
-    /// Returns the place of each element of the list under these keys, in the layer that decides it.
+    /// Returns the location of each element of the list at this path of keys, in the layer that
+    /// takes precedence.
     #[must_use]
     pub fn element_places(&self, keys: &[&str]) -> Vec<String> {
         let decides = self.layers.iter().rev().find(|layer| layer.has(keys));
@@ -364,7 +378,7 @@ impl Config {
     }
 }
 
-/// Puts `over` above `base`: tables merge, everything else is replaced.
+/// Merges `over` into `base`: tables are merged, any other value is replaced.
 fn merge(base: &mut toml::Table, over: &toml::Table) {
     for (key, value) in over {
         match (base.get_mut(key), value) {

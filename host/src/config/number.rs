@@ -1,7 +1,7 @@
-//! Numbers of settings within bounds, for `#[serde(deserialize_with = "…")]`.
+//! Range checks for numbers in settings, for `#[serde(deserialize_with = "…")]`.
 //!
-//! A zero mostly means "never" to the person who writes it and something else to the code, so a setting that has no use for
-//! it refuses it, with its line.
+//! A zero often means "never" to the person who writes it and something else to the code. A setting
+//! that has no use for zero therefore rejects it, with its line.
 
 use std::fmt::Display;
 
@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 /// Reads a number from `MIN` to `MAX`.
 ///
 /// # Errors
-/// It is no number, or another one.
+/// The value is not a number or is out of range.
 pub fn within<'de, const MIN: u64, const MAX: u64, N, D>(deserializer: D) -> Result<N, D::Error>
 where
     N: Deserialize<'de> + Copy + Display + TryInto<u64>,
@@ -20,10 +20,10 @@ where
     check::<MIN, MAX, N>(number).map_err(D::Error::custom)
 }
 
-/// Reads a number from `MIN` to `MAX` that need not be given.
+/// Reads an optional number from `MIN` to `MAX`.
 ///
 /// # Errors
-/// As for [`within`].
+/// Same as [`within`].
 pub fn within_if_set<'de, const MIN: u64, const MAX: u64, N, D>(
     deserializer: D,
 ) -> Result<Option<N>, D::Error>

@@ -1,6 +1,6 @@
 //! Settings of plugins: the section `[plugins.NAME]`.
 //!
-//! Data only. Applying it, and checking `config` against the plugin's own schema, is the plugin loader's.
+//! Data only. The plugin loader applies it, and checks `config` against the plugin's own schema.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{Section, number};
 use crate::point::failure::OnFailure;
 
-/// The operator's settings for every plugin, by name.
+/// Settings of the operator for all plugins, by name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub struct PluginsConfig(pub BTreeMap<String, PluginSettings>);
@@ -18,22 +18,22 @@ impl Section for PluginsConfig {
     const NAME: &'static str = "plugins";
 }
 
-/// The operator's settings for one plugin.
+/// Settings of the operator for one plugin.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginSettings {
-    /// Whether it is loaded at all.
+    /// Whether the plugin is loaded.
     pub enabled: bool,
-    /// Priority of all its hooks; lower runs first.
+    /// Priority of all hooks of the plugin; lower runs first.
     pub priority: Option<u16>,
-    /// Action when one of its hooks fails.
+    /// Action if a hook of the plugin fails.
     pub on_failure: Option<OnFailure>,
-    /// Deadline of its hooks; capped by the host.
+    /// Deadline of each hook; capped by the host.
     #[serde(deserialize_with = "number::within_if_set::<1, 86_400, _, _>")]
     pub timeout_seconds: Option<u64>,
-    /// Settings for single hooks, by point; these go before the ones above.
+    /// Settings of single hooks, by extension point; they take precedence over the fields above.
     pub hooks: BTreeMap<String, HookSettings>,
-    /// Values for the plugin itself, checked against the schema in its manifest.
+    /// Values for the plugin, checked against the schema in its manifest.
     pub config: toml::Table,
 }
 
@@ -50,15 +50,15 @@ impl Default for PluginSettings {
     }
 }
 
-/// The operator's settings for one hook.
+/// Settings of the operator for one hook.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HookSettings {
-    /// Whether the hook is bound at all.
+    /// Whether the hook is bound to its point.
     pub enabled: bool,
-    /// Lower runs first.
+    /// Priority of the hook; lower runs first.
     pub priority: Option<u16>,
-    /// Action when the hook fails.
+    /// Action if the hook fails.
     pub on_failure: Option<OnFailure>,
     /// Deadline of the hook; capped by the host.
     #[serde(deserialize_with = "number::within_if_set::<1, 86_400, _, _>")]

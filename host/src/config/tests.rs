@@ -1,4 +1,4 @@
-//! Tests of merging layers, and of the messages for mistakes in them.
+//! Tests of merged layers, and of the messages for mistakes in settings.
 
 use super::*;
 use crate::text::rows;
@@ -39,7 +39,7 @@ fn later_layers_win_key_by_key() {
     assert_eq!((inner.a, inner.b, inner.c), (9, 2, None));
 }
 
-/// The mistake in a file: read, checked for stray sections, and its sections read.
+/// Returns the error of a file that is read, checked for unknown sections, and parsed by section.
 fn mistake(name: &str, text: &str) -> String {
     let found = Layer::of_file(name.as_ref(), text.to_owned()).and_then(|layer| {
         let config = Config::new(vec![layer]);

@@ -1,22 +1,23 @@
-//! Every value of the settings with its place, for people.
+//! List of all settings with their values and locations, for display.
 
 use std::collections::HashMap;
 
 use super::Config;
 
-/// One value of the settings.
+/// A setting with its effective value and its locations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// Keys from the section on.
+    /// Path of keys, starting with the section.
     pub keys: Vec<String>,
-    /// The value that holds. A list is one value; a table is its values.
+    /// Effective value. A list is one value, while a table is split into its values.
     pub value: toml::Value,
-    /// Places that set it, the one that holds first: `FILE:LINE` or the flag. Empty for a default.
+    /// Locations that set the value, the effective one first: `FILE:LINE` or the flag. Empty for a
+    /// default.
     pub places: Vec<String>,
 }
 
 impl Config {
-    /// Returns every value that is set or stands in `defaults`: these first, in their order.
+    /// Returns every value that is set or has a default: those in `defaults` first, in their order.
     #[must_use]
     pub fn values(&self, defaults: &toml::Table) -> Vec<Setting> {
         let mut all: Vec<Setting> = Vec::new();

@@ -1,7 +1,12 @@
-//! Temporary folders that are removed even when the process that made them is killed: by the next process that makes one.
+//! Temporary folders that are removed even if the process that created them is killed: the next
+//! process that creates one removes them.
 //!
-//! The owner of a folder has a lock on it, which the kernel takes away when the owner ends, however that happens. A process id in
-//! the name would not do: ids are used again, and a container that shares the folder counts its own.
+//! The owner of a folder holds a lock on it, which the kernel releases whenever the owner ends. A
+//! process id in the name would not work instead: ids are reused, and a container that shares the
+//! folder has its own pid namespace.
+//!
+//! Invariant: a folder with its final name is locked, unless its owner has ended or the file system
+//! has no locks. The module must not know the content of a folder. Start from [`TemporaryFolder`].
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -12,11 +17,11 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{Mode, OFlags};
 use tempfile::{Builder, TempDir};
 
-/// Begins the name of a folder that has no lock yet. It gets its final name once it is locked, so that no other process can
-/// find it without its lock.
+/// Name prefix of a folder that is not locked yet. A folder gets its final name only after it is
+/// locked, so that no other process can sweep it before.
 const UNLOCKED: &str = ".unlocked-";
 
-/// A private temporary folder, which is removed when this is dropped or its process has ended.
+/// A private temporary folder, which is removed when this value is dropped, or by a later process.
 #[derive(Debug)]
 pub(crate) struct TemporaryFolder {
     path: PathBuf,
@@ -24,20 +29,20 @@ pub(crate) struct TemporaryFolder {
 }
 
 impl TemporaryFolder {
-    /// Makes a folder in the machine's temporary folder. See [`Self::new_in`].
+    /// Creates a folder in the system's temporary folder. See [`Self::new_in`].
     pub(crate) fn new(prefix: &str) -> io::Result<Self> {
         let unlocked = format!("{UNLOCKED}{prefix}");
         Self::named(prefix, Builder::new().prefix(&unlocked).tempdir()?)
     }
 
-    /// Makes a folder in `above` whose name begins with `prefix`. The first one of a process removes the folders with that
-    /// prefix whose owners have ended.
+    /// Creates a folder in `above` whose name begins with `prefix`. The first call of a process
+    /// first removes the folders with that prefix whose owners have ended.
     pub(crate) fn new_in(prefix: &str, above: &Path) -> io::Result<Self> {
         let unlocked = format!("{UNLOCKED}{prefix}");
         Self::named(prefix, Builder::new().prefix(&unlocked).tempdir_in(above)?)
     }
 
-    /// Locks a folder and gives it its name.
+    /// Locks a folder and renames it to its final name.
     fn named(prefix: &str, folder: TempDir) -> io::Result<Self> {
         let above = folder.path().parent().unwrap_or(Path::new("/"));
         if is_first(prefix, above) {
@@ -46,16 +51,17 @@ impl TemporaryFolder {
         let held = open(folder.path())?;
         match held.try_lock() {
             Ok(()) => {}
-            // A file system without locks: such a folder is never swept.
+            // The file system has no locks: the folder is then never swept.
             Err(TryLockError::Error(_)) => {}
             Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::ResourceBusy.into()),
         }
         let name = folder.path().file_name().unwrap_or_default();
         let name = name.to_string_lossy();
         let path = above.join(name.trim_start_matches(UNLOCKED));
-        // Nothing is lost with an empty folder of that name, which has no owner.
+        // The rename replaces an existing folder of that name only if it is empty, so nothing is
+        // lost.
         fs::rename(folder.path(), &path)?;
-        // The folder is at another path now, where this value removes it.
+        // The folder was renamed, so `TempDir` must not remove it; `Drop` of this type does.
         let _ = folder.keep();
         Ok(Self { path, _lock: held })
     }
@@ -67,12 +73,12 @@ impl TemporaryFolder {
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        // A later process sweeps up what cannot be removed now.
+        // A later process sweeps a folder that cannot be removed now.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Whether this process has not swept these folders yet.
+/// Whether this process has not swept this location yet.
 fn is_first(prefix: &str, above: &Path) -> bool {
     static SWEPT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let place = above.join(prefix);
@@ -84,7 +90,8 @@ fn is_first(prefix: &str, above: &Path) -> bool {
     is_first
 }
 
-/// Removes folders whose owners have ended. What is somebody else's, a link, a file or in use stays.
+/// Removes folders whose owners have ended. Skips files, symlinks, folders of other users, and
+/// folders in use.
 fn sweep(prefix: &str, above: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(above).into_iter().flatten().flatten() {
@@ -94,14 +101,15 @@ fn sweep(prefix: &str, above: &Path) {
         let path = entry.path();
         let Ok(held) = open(&path) else { continue };
         let is_own = held.metadata().is_ok_and(|found| found.uid() == user);
-        // The lock is kept while the folder is removed: another process that sweeps passes it over.
+        // The lock is held during the removal, so that another process that sweeps skips the
+        // folder.
         if is_own && held.try_lock().is_ok() {
             let _ = fs::remove_dir_all(&path);
         }
     }
 }
 
-/// Opens a folder, and nothing that a link at its path leads to.
+/// Opens a folder; fails if the path is a symlink.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
@@ -133,7 +141,7 @@ mod tests {
         assert!(other.join("deep/file").exists() && elsewhere.join("deep/file").exists());
         assert!(at("rind-x-link").is_symlink() && at("rind-x-file").exists());
         assert!(used.join("deep/file").exists());
-        // The lock holds in this process as it does for others.
+        // A lock also excludes other descriptors in the same process.
         sweep("rind-x-", above.path());
         assert!(first.path().exists());
         let own = first.path().to_owned();

@@ -1,7 +1,11 @@
-//! Delivers events in the order in which they were sent, stamped with time and position.
+//! Delivery of events in the order in which they were sent, stamped with time and position.
 //!
-//! The sending end knows where it stands from what passes through it: a session that is opened, a turn and a step that
-//! start. So nobody who has something to say needs to say where.
+//! The sender tracks the position (agent, turn and step) from the events that pass through it, for
+//! example `turn-start`, so that callers do not need to state it. Listeners are channels or
+//! observer functions; a listener that is gone is dropped. The module must not interpret events
+//! beyond their position.
+//!
+//! Start from [`Events`].
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,10 +22,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::Event;
 use crate::clock;
 
-/// Version of the stream, as `session-opened` names it.
+/// Version of the stream, as stated in `session-opened`.
 pub const VERSION: u32 = 1;
 
-/// Fields that every event has; an event's own fields never use these names.
+/// Fields that every event has. If an event has an own field with such a name, its value must be
+/// the same, because the own field is not written.
 const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
 
 const MAIN: &str = "main";
@@ -49,7 +54,7 @@ pub struct Stamped {
 }
 
 impl Stamped {
-    /// Whether it happened in the main agent and not in a subagent.
+    /// Whether the event is from the main agent and not from a subagent.
     #[must_use]
     pub fn is_main(&self) -> bool {
         &*self.agent == MAIN
@@ -58,7 +63,8 @@ impl Stamped {
 
 impl Serialize for Stamped {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Some events carry a turn and a step of their own, the same ones: a derived flattening would write them twice.
+        // Skip fields such as the own `turn` of some events: they have the same value as the common
+        // field, and `#[serde(flatten)]` would write it twice.
         let Value::Object(fields) = serde_json::to_value(&self.event).map_err(S::Error::custom)?
         else {
             return Err(S::Error::custom("an event is an object"));
@@ -82,7 +88,7 @@ impl Serialize for Stamped {
     }
 }
 
-/// The JSON Schema (2020-12) of one line of the stream.
+/// Returns the JSON Schema (2020-12) of one line of the stream.
 #[must_use]
 pub fn schema() -> Schema {
     SchemaSettings::draft2020_12()
@@ -91,18 +97,19 @@ pub fn schema() -> Schema {
         .into_root_schema_for::<Stamped>()
 }
 
-/// A function that is called with every event, in the task that emits it: it must return soon, and events of several agents
-/// may come at once.
+/// Function that is called with every event, in the task that emits it. It must return quickly, and
+/// may be called concurrently for events of several agents.
 pub type Observer = Arc<dyn Fn(&Stamped) + Send + Sync>;
 
-/// The sending end of a stream of events. Cheap to clone.
+/// Sender of an event stream. Cheap to clone.
 #[derive(Clone)]
 pub struct Events {
     listeners: Arc<Listeners>,
     place: Arc<EventPosition>,
 }
 
-/// Receivers of the events. The list is replaced and never changed: an observer may subscribe.
+/// Listeners of the stream. The list is replaced as a whole instead of being changed, so that an
+/// observer may subscribe while it is called.
 type Listeners = RwLock<Arc<[Listener]>>;
 
 #[derive(Clone)]
@@ -112,7 +119,7 @@ enum Listener {
 }
 
 impl Listener {
-    /// Passes an event on. Returns whether somebody received it.
+    /// Passes an event on. Returns whether the listener still exists.
     fn pass(&self, stamped: Cow<'_, Stamped>) -> bool {
         match self {
             Self::Observer(observer) => {
@@ -146,7 +153,7 @@ impl EventPosition {
         })
     }
 
-    /// Takes in what an event says of where things are now.
+    /// Updates the position from an event.
     fn learn(&self, event: &Event) {
         match event {
             Event::SessionOpened { id, .. } => {
@@ -161,8 +168,9 @@ impl EventPosition {
         }
     }
 
-    /// Agent, turn and step of an event. A record names its own: it may come late, from a hook that nobody waits for, and
-    /// what plugins do in a subagent is told by the handle of the session.
+    /// Returns agent, turn and step of an event. Hook and access records carry their own: they may
+    /// arrive late, from a hook that runs in the background, and accesses of a plugin in a subagent
+    /// are reported through the handle of the session.
     fn of(&self, event: &Event) -> (Arc<str>, u32, u32) {
         match event {
             Event::Hook { record } => (self.agent.clone(), record.turn, record.step),
@@ -184,7 +192,7 @@ impl EventPosition {
 }
 
 impl Events {
-    /// A stream and one receiving end of it.
+    /// Creates a stream with one receiver.
     #[must_use]
     pub fn channel() -> (Self, UnboundedReceiver<Stamped>) {
         let events = Self::default();
@@ -192,8 +200,8 @@ impl Events {
         (events, receiver)
     }
 
-    /// Makes a receiving end, for what is emitted from now on. It has no bound: a slow listener must not hold a turn up, and
-    /// what one turn can emit is bounded by what a model can write.
+    /// Adds a receiver for future events. The channel is unbounded, because a slow listener must
+    /// not delay a turn, and the events of one turn are bounded by the output of a model.
     #[must_use]
     pub fn subscribe(&self) -> UnboundedReceiver<Stamped> {
         let (sender, receiver) = unbounded_channel();
@@ -201,12 +209,12 @@ impl Events {
         receiver
     }
 
-    /// Has a function called with what is emitted from now on.
+    /// Registers a function that is called with every future event.
     pub fn observe(&self, observer: Observer) {
         self.listen(Some(Listener::Observer(observer)));
     }
 
-    /// Adds a listener, and drops those whose receivers are gone.
+    /// Adds a listener, and drops the listeners whose receivers are gone.
     fn listen(&self, new: Option<Listener>) {
         let listeners = self.listeners.write();
         let mut listeners = listeners.unwrap_or_else(PoisonError::into_inner);
@@ -214,7 +222,7 @@ impl Events {
         *listeners = left.cloned().chain(new).collect();
     }
 
-    /// Returns the stream for events of a subagent.
+    /// Returns a sender for the events of a subagent.
     #[must_use]
     pub fn of_subagent(&self, agent: &Arc<str>) -> Self {
         Self {
@@ -223,7 +231,7 @@ impl Events {
         }
     }
 
-    /// Sends an event. When nobody listens any more it is dropped: a closed terminal must not end a turn.
+    /// Sends an event. Without listeners it is dropped: a closed terminal must not end a turn.
     pub fn emit(&self, event: Event) {
         self.place.learn(&event);
         let (agent, turn, step) = self.place.of(&event);
@@ -337,7 +345,7 @@ mod tests {
         let schema = serde_json::to_value(schema()).unwrap();
         let events = schema["oneOf"].as_array().unwrap();
         assert!(events.len() > 20);
-        // The stamp of an access is made from its record.
+        // The stamp of an access comes from its record.
         let is_own = |event: &&Value| event["properties"]["type"]["const"] != "access";
         for event in events.iter().filter(is_own) {
             let names = event["properties"].as_object().unwrap().keys();

@@ -1,6 +1,7 @@
-//! The tree of a turn, folded from its events: the part that an event begins, the one that it ends, the one it belongs to.
+//! The tree of a turn, derived from its events: which part an event begins, ends, or belongs to.
 //!
-//! It must not know what a reader keeps of a part: a span, or a level of indentation. Start from [`Part`].
+//! The module must not know how a reader shows a part, for example as a span or as an indented
+//! line. Start from [`Part`].
 
 use std::sync::Arc;
 
@@ -10,16 +11,16 @@ use super::{Event, Stamped};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     Agent(Arc<str>),
-    /// Compaction or archival, by the agent whose conversation it is.
+    /// Compaction or archival of the conversation of an agent.
     Aside(Arc<str>),
-    /// A request of an agent, by its number.
+    /// Request of an agent, by its number.
     Request(Arc<str>, u32),
-    /// A tool call of an agent, by its id.
+    /// Tool call of an agent, by its id.
     Call(Arc<str>, String),
 }
 
 impl Part {
-    /// Returns the agent, with whose end the part is over.
+    /// Returns the agent that contains the part. The part ends at the latest when this agent ends.
     pub(crate) fn agent(&self) -> &Arc<str> {
         match self {
             Self::Agent(agent)
@@ -42,7 +43,8 @@ impl Part {
         }
     }
 
-    /// Returns the part that ends with an event. A subagent ends after its turn.
+    /// Returns the part that ends with an event. A subagent ends with `subagent-end`, which comes
+    /// after its turn.
     pub(crate) fn ended(stamped: &Stamped) -> Option<Self> {
         let agent = stamped.agent.clone();
         match &stamped.event {
@@ -55,8 +57,8 @@ impl Part {
         }
     }
 
-    /// Returns the part that an event belongs to, of those that are known: the tool call that it names, or else compaction, or
-    /// else the agent.
+    /// Returns the parent part of an event, among the known parts: the tool call that the event
+    /// names, otherwise an open compaction or archival, otherwise the agent.
     pub(crate) fn above(stamped: &Stamped, is_known: impl Fn(&Self) -> bool) -> Option<Self> {
         let agent = || stamped.agent.clone();
         let call = match &stamped.event {

@@ -1,7 +1,11 @@
-//! Runs the loops of plugins side by side, each in a session of its own, until all are done.
+//! Runs the loops of plugins concurrently, each in its own session, until all are done.
 //!
-//! Owns when a loop runs: the shortest pause, the growing pauses after failures, how long a session may become, and the end. A run
-//! itself is the session's ([`Session::run_loop`]). It must not know who watches, and asks nobody. Start from [`Loops`].
+//! Owns the schedule of each loop: the minimum pause, the exponential backoff after failures, the
+//! limit for the session's size, and the end. A single run is the session's task
+//! ([`Session::run_loop`]).
+//!
+//! The module must not know who watches, and never asks a user. A loop that fails must not affect
+//! the others. Start from [`Loops`].
 
 mod pauses;
 mod pump;
@@ -22,27 +26,29 @@ use crate::host::{self, Host, Session};
 use crate::message::ToolSpec;
 use crate::point::failure::panic_text;
 
-/// Shortest pause between two runs, also of a loop that asks for none: it must not keep a core busy with beginning runs.
+/// Minimum pause between two runs, even if a loop asks for less: starting runs must not keep a core
+/// busy.
 pub const MIN_PAUSE: Duration = Duration::from_millis(100);
 
-/// Pause after the first failure. Each further one in a row doubles it.
+/// Pause after the first failure. Each further failure in a row doubles it.
 pub const FIRST_FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Longest pause after a failure.
+/// Maximum pause after a failure.
 pub const MAX_FAILURE_PAUSE: Duration = Duration::from_secs(300);
 
-/// Most bytes of the file of one loop's session; then the loop is not run again. Every run leaves a line of some 300 bytes there,
-/// so a loop that runs every minute gets that far in six years, and one that writes as much as it can within the hour.
+/// Maximum size of the session file of a loop, in bytes; beyond it the loop is not run again. A run
+/// adds at least a line of some 300 bytes, so a loop that runs every minute reaches the limit after
+/// six years, and one that writes as much as it can within the hour.
 pub const MAX_SESSION_BYTES: u64 = 1 << 30;
 
-/// Time after which the limits of a session (lines of log, requests and the like) are counted from the beginning again.
+/// Period after which the limits of a session (for example log lines and requests) are reset.
 pub const LIMITS_PERIOD: Duration = Duration::from_secs(3600);
 
-/// Error that keeps loops from being run.
+/// Error that prevents the loops from running.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No plugin has a loop.
+    /// No loaded plugin has a loop.
     #[error("no plugin that runs has a loop")]
     NoLoop,
     /// A session cannot be opened.
@@ -50,38 +56,39 @@ pub enum Error {
     Host(#[from] host::Error),
 }
 
-/// End of a loop.
+/// End of a loop and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopEnd {
     /// Name of the plugin.
     pub plugin: String,
-    /// Id of its session.
+    /// Id of the loop's session.
     pub session: Arc<str>,
-    /// Reason.
+    /// Reason for the end.
     pub why: EndReason,
 }
 
 /// Reason for the end of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndReason {
-    /// The loop said that nothing is left to do.
+    /// The loop reported that nothing is left to do.
     Done,
     /// The loops were cancelled.
     Interrupted,
-    /// The loop cannot be run again, for this reason; a notice told those who watch.
+    /// The loop cannot be run again. The text is the reason; a notice informed the watchers.
     Failed(String),
-    /// The session could not be closed, or the host's own code failed; the reason in words.
+    /// The session could not be closed, or the host has a bug. The text is the reason.
     Broken(String),
 }
 
-/// The loops of a host. Dropped before they have ended, they stop where they are.
+/// Loops of a host, ready to run. If the future of [`run`](Self::run) is dropped, they stop
+/// immediately.
 #[must_use = "`run` runs the loops"]
 pub struct Loops {
     loops: Vec<OneLoop>,
     max_session_bytes: u64,
 }
 
-/// A loop with its session.
+/// A loop and its session.
 struct OneLoop {
     plugin: String,
     session: Session,
@@ -89,7 +96,8 @@ struct OneLoop {
 }
 
 impl Loops {
-    /// Opens a session for each loop of the host. `last` goes on meaning the conversation before.
+    /// Opens a session for each loop of the host. These sessions are asides: `last` still resolves
+    /// to the last conversation.
     ///
     /// # Errors
     /// No plugin has a loop, or a session cannot be opened.
@@ -113,8 +121,9 @@ impl Loops {
         })
     }
 
-    /// Sends every event through this channel. A loop runs again only when the events of its last run were taken, so that one that
-    /// says much cannot fill the memory; a run that has begun does not wait.
+    /// Sends every event through this channel. A loop starts its next run only after the events of
+    /// its last run were received, so that a talkative loop cannot fill the memory. A run that has
+    /// started does not wait for the receiver.
     pub fn watch(mut self, watcher: Sender<Stamped>) -> Self {
         for own in &mut self.loops {
             own.watcher = Some(watcher.clone());
@@ -122,28 +131,29 @@ impl Loops {
         self
     }
 
-    /// Sets how many bytes the file of a loop's session may have before the loop is not run again. The default is
-    /// [`MAX_SESSION_BYTES`].
+    /// Sets the maximum size of a loop's session file in bytes; beyond it the loop is not run
+    /// again. The default is [`MAX_SESSION_BYTES`].
     pub fn max_session_bytes(mut self, bytes: u64) -> Self {
         self.max_session_bytes = bytes;
         self
     }
 
-    /// Returns the plugin of each loop with the id of its session.
+    /// Returns the plugin and the session id of each loop.
     pub fn sessions(&self) -> impl Iterator<Item = (&str, &Arc<str>)> {
         let loops = self.loops.iter();
         loops.map(|own| (own.plugin.as_str(), own.session.id()))
     }
 
-    /// Returns the tools that subagents of the loops can be given.
+    /// Returns the tools that subagents of the loops may be given.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<ToolSpec>> {
         let first = self.loops.first();
         first.map(|own| own.session.tools()).unwrap_or_default()
     }
 
-    /// Runs the loops until all are done or `cancel` is set. A loop that fails runs again after a pause that grows, and stops no
-    /// other. At the end the sessions are closed. Returns the end of each loop, in the order of their ends.
+    /// Runs the loops until all are done or `cancel` is cancelled, then closes their sessions. A
+    /// loop that fails runs again after a growing pause and does not affect the others. Returns the
+    /// end of each loop, in the order of their ends.
     pub async fn run(self, cancel: &CancellationToken) -> Vec<LoopEnd> {
         let mut tasks = JoinSet::new();
         for own in self.loops {
@@ -164,7 +174,7 @@ impl Loops {
         }
         let mut ends = Vec::with_capacity(tasks.len());
         while let Some(ended) = tasks.join_next().await {
-            // A task catches its panics, and nobody aborts it.
+            // `join_next` returns no error: a task catches its panics and is never aborted.
             ends.extend(ended);
         }
         ends

@@ -1,4 +1,4 @@
-//! Pauses between the runs of one loop.
+//! Pauses between the runs of one loop, with exponential backoff after failures.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{FIRST_FAILURE_PAUSE, MAX_FAILURE_PAUSE, MIN_PAUSE};
 
 pub(super) struct Pauses {
     growing: ExponentialBackoff,
-    /// Failures in a row.
+    /// Number of failures in a row.
     failures: u32,
 }
 
@@ -27,19 +27,20 @@ impl Default for Pauses {
 }
 
 impl Pauses {
-    /// Returns the pause after a run that wants another one `after` this time. A failure later on begins with the shortest pause.
+    /// Returns the pause after a successful run that asks for a pause of `after`. Resets the
+    /// backoff.
     pub(super) fn after_success(&mut self, after: Duration) -> Duration {
         *self = Self::default();
         after.max(MIN_PAUSE)
     }
 
-    /// Returns the pause after a run that failed.
+    /// Returns the pause after a failed run.
     pub(super) fn after_failure(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         self.growing.next().unwrap_or(MAX_FAILURE_PAUSE)
     }
 
-    /// Returns how many runs have failed in a row.
+    /// Returns the number of failures in a row.
     pub(super) fn failures(&self) -> u32 {
         self.failures
     }

@@ -1,4 +1,4 @@
-//! Passes the events of one loop's session on to who watches, as fast as they are taken.
+//! Passes the events of a loop's session to its watcher, with backpressure between runs.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::Stamped;
 
-/// Time that a watcher has to take what is left once the loops were cancelled: one that takes nothing must not keep them from
-/// ending.
+/// Time that a watcher has after cancellation to receive the remaining events. A watcher that
+/// receives nothing must not keep the loops from ending.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub(super) struct Pump {
     events: UnboundedReceiver<Stamped>,
-    /// `None` when nobody watches, or no longer.
+    /// Channel to the watcher; `None` if there is none or it is closed.
     watcher: Option<Sender<Stamped>>,
-    /// An event that was not taken yet.
+    /// Event that the watcher has not received yet.
     next: Option<Stamped>,
 }
 
@@ -32,7 +32,7 @@ impl Pump {
         }
     }
 
-    /// Does some work, which does not wait for who watches, and passes events on meanwhile.
+    /// Runs `work` to its end and passes events on meanwhile. `work` never waits for the watcher.
     pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
@@ -44,7 +44,7 @@ impl Pump {
         }
     }
 
-    /// Passes on what is left.
+    /// Passes on the remaining events, or gives up some time after cancellation.
     pub(super) async fn flush(&mut self, cancel: &CancellationToken) {
         let given_up = async {
             cancel.cancelled().await;
@@ -61,7 +61,7 @@ impl Pump {
         }
     }
 
-    /// Passes one event on. Dropped, it loses none.
+    /// Passes one event on. Cancel safe: no event is lost if the future is dropped.
     async fn pass_one(&mut self) {
         if self.next.is_none() {
             match self.events.recv().await {

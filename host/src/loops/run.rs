@@ -1,4 +1,8 @@
-//! One loop from its first run to its end.
+//! The life of one loop, from its first run to its end.
+//!
+//! Owns the decision after each run: run again after a pause, or end, for example because the
+//! session is too large. Errors of a run lead to a longer pause, except that an unknown loop ends
+//! at once. It must not know the other loops. Start from [`until_end`].
 
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -11,7 +15,7 @@ use crate::host::{LoopError, Session};
 use crate::plugin::loops::LoopReply;
 use crate::point::outcome::Level;
 
-/// Runs a loop again and again, and closes its session at the end.
+/// Runs a loop repeatedly, and closes its session at the end.
 pub(super) async fn until_end(
     own: OneLoop,
     max_session_bytes: u64,
@@ -42,12 +46,12 @@ pub(super) async fn until_end(
     }
 }
 
-/// The runs of one loop.
+/// State between the runs of one loop.
 struct Runs<'a> {
     plugin: &'a str,
     max_session_bytes: u64,
     pauses: Pauses,
-    /// Time at which the limits of the session were counted from the beginning.
+    /// Time of the last reset of the session's limits.
     renewed: Instant,
 }
 
@@ -79,13 +83,13 @@ impl Runs<'_> {
                 Ok(LoopReply::Again { after, reason }) => {
                     (self.pauses.after_success(after), reason)
                 }
-                // Any other failure is told of, also when the loop was cancelled meanwhile.
+                // Report any other failure, even if the loop was cancelled meanwhile.
                 Err(LoopError::Interrupted { .. }) => return EndReason::Interrupted,
                 Err(error @ LoopError::Unknown { .. }) => {
                     return EndReason::Failed(error.to_string());
                 }
                 Err(LoopError::Failed { why, .. }) => (self.pauses.after_failure(), why),
-                // A disk that is full may have room later.
+                // Retry errors of the host too: for example, a full disk may have room later.
                 Err(error) => (self.pauses.after_failure(), error.to_string()),
             };
             session.tell_loop(Event::LoopWait {

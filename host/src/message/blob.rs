@@ -1,7 +1,10 @@
-//! Content that is not text, by reference: [`Blob`] names the bytes, the session keeps them.
+//! Content that is not text, by reference: a [`Blob`] names the bytes, and the session stores them.
 //!
-//! Owns the id of bytes and how images are told from other files: by their first bytes, never by a name or by what a tool
-//! says. It must not know where bytes are kept. Start from [`Blob::of`].
+//! Owns the id of the bytes (their hash), the recognition of images, and the limits of images for
+//! models. Images are recognized by their first bytes, never by a file name or by the type that a
+//! tool declares, since both may lie and a provider refuses the whole request for a broken image.
+//!
+//! The module must not know where the bytes are stored. Start from [`Blob::of`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,16 +12,18 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Media type of bytes about which nothing else is known.
+/// Media type of bytes about which nothing is known.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Longest media type, in bytes.
+/// Maximum length of a media type, in bytes.
 const MAX_MEDIA_TYPE_BYTES: usize = 127;
 
-/// Largest image that is sent to a model, in bytes. APIs take 5 MiB of base64, which is a third longer than what it encodes.
+/// Maximum size of an image that is sent to a model, in bytes. Provider APIs accept 5 MiB of
+/// base64, which is a third longer than the encoded bytes.
 pub const MAX_IMAGE_BYTES: u64 = (5 << 20) / 4 * 3;
 
-/// Longest side of an image that is sent to a model, in pixels. APIs refuse the whole request for one that is longer.
+/// Maximum side of an image that is sent to a model, in pixels. APIs reject the whole request for a
+/// longer side.
 const MAX_IMAGE_SIDE: u32 = 8_000;
 
 /// A reference to bytes that the session keeps beside its entries.
@@ -36,13 +41,15 @@ pub struct Blob {
 }
 
 impl Blob {
-    /// Describes `bytes`. Images are recognized by their first bytes; `declared` counts for everything else.
+    /// Describes `bytes`. Images are recognized by their first bytes; for anything else, `declared`
+    /// is the media type.
     #[must_use]
     pub fn of(bytes: &[u8], declared: &str) -> Self {
         let image = image(bytes);
         let media_type = match image {
             Some(image) => image.media_type,
-            // Bytes that are none of the images that models take must not reach one as an image.
+            // Ignore a declared image type that the bytes contradict: they must not be sent to a
+            // model as an image.
             None if is_media_type(declared) && !is_shown(declared) => declared,
             None => UNKNOWN,
         };
@@ -54,13 +61,13 @@ impl Blob {
         }
     }
 
-    /// Whether models that take images take this one.
+    /// Whether the blob is of an image type that models accept.
     #[must_use]
     pub fn is_image(&self) -> bool {
         is_shown(&self.media_type)
     }
 
-    /// Explains why no model takes it, where that is so.
+    /// Explains why no model accepts the blob; `None` if it is acceptable.
     #[must_use]
     pub fn unfit(&self) -> Option<String> {
         if !self.is_image() {
@@ -77,7 +84,7 @@ impl Blob {
             .then(|| format!("{width}×{height} pixels; a side has 1 to {MAX_IMAGE_SIDE}"))
     }
 
-    /// Describes the blob in words, with the reason why it is not there itself.
+    /// Returns a placeholder for the blob, with the reason why its content is not shown.
     #[must_use]
     pub fn not_shown(&self, why: &str) -> String {
         format!("[{}; not shown: {why}]", self.words())
@@ -89,7 +96,7 @@ impl Blob {
             n @ 1_000..1_000_000 => format!("{} KB", n / 1_000),
             n => format!("{}.{} MB", n / 1_000_000, n / 100_000 % 10),
         };
-        // Somebody may have changed the file that the reference was read from.
+        // Check the media type again: the file that contained the reference may have been changed.
         let media_type = if is_media_type(&self.media_type) {
             &self.media_type
         } else {
@@ -99,7 +106,7 @@ impl Blob {
     }
 }
 
-/// An image that a person shows to the model, with its bytes.
+/// An image that the user attaches to a prompt, with its bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attachment {
     pub(crate) blob: Blob,
@@ -110,7 +117,7 @@ impl Attachment {
     /// Describes an image.
     ///
     /// # Errors
-    /// Reason why no model takes it.
+    /// The reason why no model accepts the image.
     pub fn image(bytes: Vec<u8>) -> Result<Self, String> {
         let blob = Blob::of(&bytes, UNKNOWN);
         match blob.unfit() {
@@ -122,14 +129,14 @@ impl Attachment {
         }
     }
 
-    /// The reference that the conversation keeps.
+    /// Returns the reference that the conversation keeps.
     #[must_use]
     pub fn blob(&self) -> &Blob {
         &self.blob
     }
 }
 
-/// `[image/png, 12 KB]`.
+/// Formats the blob as a placeholder, for example `[image/png, 12 KB]`.
 impl fmt::Display for Blob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}]", self.words())
@@ -143,7 +150,7 @@ fn is_shown(media_type: &str) -> bool {
     )
 }
 
-/// Whether a text has the form of a media type without parameters.
+/// Whether a text is a syntactically valid media type without parameters.
 #[must_use]
 pub fn is_media_type(text: &str) -> bool {
     let is_name = |name: &str| {
@@ -156,16 +163,16 @@ pub fn is_media_type(text: &str) -> bool {
             .is_some_and(|(main, sub)| is_name(main) && is_name(sub))
 }
 
-/// An image as its first bytes tell.
+/// Format and size of an image, from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// Media type.
+    /// Media type, such as `image/png`.
     pub media_type: &'static str,
-    /// Width and height; `None` where the header is cut or damaged.
+    /// Width and height; `None` if the header is truncated or corrupt.
     pub pixels: Option<(u32, u32)>,
 }
 
-/// Recognizes PNG, JPEG, GIF and WebP.
+/// Recognizes PNG, JPEG, GIF and WebP images.
 #[must_use]
 pub fn image(bytes: &[u8]) -> Option<Image> {
     let found = |media_type, pixels| Some(Image { media_type, pixels });
@@ -190,7 +197,7 @@ fn take<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
-/// Walks the segments up to the frame header, which has the size.
+/// Walks the segments up to the frame header, which contains the size.
 fn jpeg_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
@@ -199,10 +206,10 @@ fn jpeg_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
             return None;
         }
         match kind {
-            // Padding, and marks without a segment.
+            // Padding, and markers without a segment.
             0xff => at += 1,
             0x01 | 0xd0..=0xd8 => at += 2,
-            // Scan data begins, or the file ends: there was no frame header.
+            // Scan data begins or the file ends: the frame header is missing.
             0xd9 | 0xda => return None,
             0xc0..=0xcf if !matches!(kind, 0xc4 | 0xc8 | 0xcc) => {
                 let height = u32::from(u16::from_be_bytes(take(bytes, at + 5)?));
@@ -214,7 +221,7 @@ fn jpeg_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Reads the size from the first chunk, of which there are three kinds.
+/// Reads the size from the first chunk, which is one of three kinds.
 fn webp_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
     let chunk: [u8; 4] = take(bytes, 12)?;
     match &chunk {
@@ -253,7 +260,7 @@ mod tests {
         };
         let jpeg = b"\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc4\0\x02\xff\xc2\0\x08\x08\0\x30\0\x40";
         let lossy = b"\0\0\0\x9d\x01\x2a\x40\0\x30\x40";
-        // 63 and 47 in 14 bits each, the least significant first.
+        // Width 63 and height 47, in 14 bits each, the least significant bits first.
         let lossless = [&[0x2f][..], &(63u32 | 47 << 14).to_le_bytes()].concat();
         for (bytes, media_type) in [
             (png(64, 48), "image/png"),
@@ -265,7 +272,7 @@ mod tests {
         ] {
             let pixels = Some((64, 48));
             assert_eq!(image(&bytes), Some(Image { media_type, pixels }));
-            // However much of a header is missing, nothing else is made of it.
+            // A truncated header of any length must not be recognized as anything else.
             for cut in 0..bytes.len() {
                 let found = image(&bytes[..cut]);
                 assert!(found.is_none_or(|found| found.media_type == media_type));

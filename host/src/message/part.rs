@@ -1,7 +1,10 @@
 //! Parts of a tool's answer: text, structured JSON, and content that is not text.
 //!
-//! Owns how parts become one text where only text can be read, and their JSON: an answer of one text is a string, any other a
-//! list. Start from [`Parts`].
+//! Owns the conversion of parts to a single text, for readers that take only text, and their JSON:
+//! an answer with a single text is a string, any other answer is a list. The module must not know
+//! which readers accept which parts.
+//!
+//! Start from [`Parts`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +15,7 @@ use serde_json::Value;
 
 use super::blob::Blob;
 
-/// Most parts of an answer.
+/// Maximum number of parts of an answer.
 pub const MAX_PARTS: usize = 100;
 
 /// One part of a tool's answer.
@@ -34,7 +37,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// A part of text.
+    /// Creates a part of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
@@ -48,7 +51,7 @@ impl Part {
     }
 }
 
-/// The parts of a tool's answer in order.
+/// Parts of a tool's answer, in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Wire", into = "Wire")]
 pub struct Parts(Vec<Part>);
@@ -115,7 +118,7 @@ impl From<Vec<Part>> for Parts {
     }
 }
 
-/// The parts as [`Parts::text`].
+/// Formats the parts like [`Parts::text`].
 impl fmt::Display for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text())
@@ -141,7 +144,8 @@ impl PartialEq<String> for Parts {
 }
 
 impl Parts {
-    /// Returns everything as one text: JSON as it is written, a blob as its type and size.
+    /// Returns all parts as one text: JSON is serialized, and a blob is replaced by its type and
+    /// size.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self.0.as_slice() {
@@ -159,7 +163,7 @@ impl Parts {
         self.0.iter()
     }
 
-    /// Iterates over the parts for changing them.
+    /// Iterates over the parts mutably.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Part> {
         self.0.iter_mut()
     }
@@ -172,7 +176,7 @@ impl Parts {
         })
     }
 
-    /// Adds a text behind what is there, which stays as it is.
+    /// Appends text to the last part if it is text; otherwise adds a part.
     pub fn push_text(&mut self, more: &str) {
         match self.0.last_mut() {
             Some(Part::Text { text }) => text.push_str(more),
@@ -180,7 +184,8 @@ impl Parts {
         }
     }
 
-    /// Cuts text and JSON after so many bytes, and says how many are missing. JSON that is cut is text from then on.
+    /// Truncates text and JSON to `limit` bytes in total and appends the number of missing bytes.
+    /// Truncated JSON becomes text.
     pub fn cut(&mut self, limit: usize) {
         let (mut room, mut n_missing) = (limit, 0);
         for part in &mut self.0 {

@@ -1,7 +1,9 @@
-//! Prices of models: the operator's own before those of the table of models.
+//! Prices of models: the operator's own, and the built-in table of models as a fallback.
 //!
-//! Owns the section `[prices]` and the cost of requests. It must not know who asks a model, nor
-//! what is done when money is spent. Start from [`Prices::cost`].
+//! Owns the section `[prices]` and the cost of requests. It must not know who asks a model, nor any
+//! budget.
+//!
+//! Start from [`Prices::cost`].
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -17,9 +19,9 @@ pub use crate::model::{LIST_DATE, Price};
 /// Cost of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// Dollars, as far as prices are known.
+    /// Cost in US dollars of the tokens with a known price.
     pub usd: f64,
-    /// Tokens of models without a price. With any, `usd` is the least that it was.
+    /// Tokens of models without a known price. If there are any, `usd` is a lower bound.
     pub unpriced_tokens: u64,
 }
 
@@ -30,11 +32,11 @@ impl AddAssign for Cost {
     }
 }
 
-/// Prices by the beginning of a model's name.
+/// Prices, keyed by the prefix of a model's name.
 type Table = BTreeMap<String, Price>;
 
-/// The operator's prices, which go before those of the table: the section `[prices]`. Cheap to
-/// clone.
+/// The operator's prices, from the section `[prices]`, which take precedence over the built-in
+/// table. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "Table")]
 pub struct Prices(Arc<Table>);
@@ -50,7 +52,7 @@ impl Section for Prices {
 }
 
 impl Prices {
-    /// The cost of a request: the price is that of the first of `models` which has one.
+    /// Returns the cost of a request, at the price of the first of `models` that has one.
     #[must_use]
     pub fn cost<'a>(&self, models: impl IntoIterator<Item = &'a str>, usage: &Usage) -> Cost {
         let mut models = models.into_iter();
@@ -66,14 +68,14 @@ impl Prices {
         }
     }
 
-    /// Names of models that have a price, the operator's first.
+    /// Returns the names of models that have a price, the operator's first.
     #[cfg(feature = "cli")]
     pub(crate) fn names(&self) -> Vec<String> {
         let listed = model::names().cloned();
         self.0.keys().cloned().chain(listed).collect()
     }
 
-    /// The price of a model; `None` when none is known.
+    /// Returns the price of a model; `None` if it is unknown.
     #[must_use]
     pub fn of(&self, model: &str) -> Option<Price> {
         let own = model::longest(model, &self.0).copied();
@@ -115,7 +117,7 @@ mod tests {
             (sonnet, usage(1_000_000, 1_000_000, 0, 0), 0.3),
             (sonnet, usage(1_000_000, 500_000, 500_000, 0), 2.025),
             (sonnet, usage(0, 0, 0, 1_000_000), 15.0),
-            // More cached than there is: nothing below zero.
+            // More cached tokens than input tokens must not make the cost negative.
             (sonnet, usage(0, 1_000_000, 0, 0), 0.3),
             (mini, usage(1_000_000, 1_000_000, 0, 0), 30.0),
         ] {

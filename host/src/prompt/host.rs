@@ -1,10 +1,11 @@
-//! The host's own parts of the system prompt. Short on purpose: what is opinion belongs to plugins.
+//! The host's own parts of the system prompt. They are short on purpose: opinion belongs to
+//! plugins.
 
 use std::path::Path;
 
 use crate::point::payload::{Decision, PromptPart, Tier};
 
-/// Introduction of Rind to the model.
+/// Introduction that tells the model about Rind.
 const IDENTITY: &str = "You are an agent working for the user through Rind, a program on the user's machine. You act \
 through the tools you are given and report in plain text. Be accurate and brief. Say what you did, what you found, and \
 what is left. Never claim to have done what no tool result shows.";
@@ -19,20 +20,22 @@ refusal: do something else, or tell the user.
 from the user.
 - When the task is done, check the result where a tool can check it, then answer without calling tools.";
 
-/// Facts that the host's parts are made from.
+/// Facts from which the host's parts are built.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostFacts<'a> {
     /// Folder the agent works in.
     pub workspace: &'a Path,
-    /// Today, as `2026-01-31`. Without the time of day the text stays the same for a day.
+    /// Current date, for example `2026-01-31`. Without the time of day, the text stays the same for
+    /// a day, and so does the cache.
     pub date: &'a str,
-    /// Decision on how to handle the turn.
+    /// Decision how to handle the turn.
     pub decision: Decision,
-    /// Whether there are any tools.
+    /// Whether the request has any tools.
     pub has_tools: bool,
 }
 
-/// The host's parts: who it is and how to use tools (stable), the date, the workspace and the decision (volatile).
+/// Returns the host's parts: identity and use of tools (stable); date, workspace and guidance for
+/// the decision (volatile).
 #[must_use]
 pub(crate) fn host_parts(facts: HostFacts<'_>) -> Vec<PromptPart> {
     let mut parts = vec![host_part(Tier::Stable, "00-identity", IDENTITY)];

@@ -1,14 +1,17 @@
-//! The system prompt: parts in three tiers, and the blocks they are rendered to.
+//! The system prompt: parts in three tiers, rendered to text blocks.
 //!
-//! Owns the host's own parts, the order, the cache borders and the ledger. It must not know who contributes: hooks' parts
-//! come in as data, marked with their plugin's name. Stable parts come first and are frozen as long as the session is open, so
-//! that the provider's prompt cache holds from one request to the next; when it is opened again they are made anew, because
-//! other plugins may be there, and the ledger says what that changed.
+//! Owns the host's own parts, the order of parts, the cache breakpoints and the ledger. It must not
+//! know who contributes: parts of hooks arrive as data, labeled with the name of their plugin.
 //!
-//! A hook of `after-system-prompt` works on the rendered text, without its tiers: the blocks at the start that it left alone
-//! keep their cache borders, the rest has none.
+//! Stable parts come first and are frozen while the session is open, so that the provider's prompt
+//! cache stays valid from one request to the next. They are built again when the session is
+//! resumed, because other plugins may be loaded then; the ledger records the differences.
 //!
-//! Start from [`host_parts`], then [`render`]; [`ledger`] reads back what a session kept.
+//! A hook of `after-system-prompt` edits the rendered text, which has no tiers. Leading blocks that
+//! the hook left unchanged keep their cache breakpoints; the remaining text has none.
+//!
+//! Start from [`host_parts`], then [`render`]. [`ledger`] reads back the prompts that a session
+//! recorded.
 
 mod files;
 mod host;
@@ -26,14 +29,15 @@ use crate::provider::SystemBlock;
 use crate::session::PromptRow;
 use crate::tokens;
 
-/// Puts parts in their order: by tier, then by the key as its author chose it, then by the whole key.
+/// Sorts parts by tier, then by the key that the author chose, then by the full key.
 pub(crate) fn sort(parts: &mut [PromptPart]) {
     parts.sort_by(|a, b| {
         (a.tier as u8, chosen(&a.key), &a.key).cmp(&(b.tier as u8, chosen(&b.key), &b.key))
     });
 }
 
-/// A key without the name of the plugin before it. The host's own keys may hold a colon too, within a path.
+/// Returns a key without its plugin prefix. A key of the host may also contain a colon, as part of
+/// a path.
 fn chosen(key: &str) -> &str {
     let is_in_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     match key.split_once(':') {
@@ -42,7 +46,7 @@ fn chosen(key: &str) -> &str {
     }
 }
 
-/// Converts parts into rows for the session's ledger.
+/// Converts parts to rows for the session's ledger.
 #[must_use]
 pub(crate) fn rows(parts: &[PromptPart]) -> Vec<PromptRow> {
     parts
@@ -58,7 +62,7 @@ pub(crate) fn rows(parts: &[PromptPart]) -> Vec<PromptRow> {
         .collect()
 }
 
-/// Returns the hash of a request's tool definitions, in their order; empty without tools.
+/// Returns the hash of the tool definitions of a request, in their order; empty without tools.
 #[must_use]
 pub(crate) fn tools_hash(tools: &[ToolSpec]) -> String {
     let defined = |tool: &ToolSpec| json!([tool.name, tool.description, tool.parameters]);
@@ -73,8 +77,9 @@ fn short_hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().chars().take(16).collect()
 }
 
-/// Renders parts, which are in order, to one block for each tier that has any. The stable and the context block end at a
-/// cache border; the volatile one comes last, so that what changes at every turn breaks no cache before it.
+/// Renders sorted parts to one block per non-empty tier. The stable and the context block each end
+/// at a cache breakpoint. The volatile block comes last, so that text that changes every turn does
+/// not invalidate the cache of the blocks before it.
 #[must_use]
 pub(crate) fn render(parts: &[PromptPart]) -> Vec<SystemBlock> {
     [Tier::Stable, Tier::Context, Tier::Volatile]
@@ -93,7 +98,8 @@ pub(crate) fn render(parts: &[PromptPart]) -> Vec<SystemBlock> {
         .collect()
 }
 
-/// Tiers of `parts` whose cache border is not in `blocks`, which hooks made of them.
+/// Returns the tiers of `parts` whose cache breakpoint is missing from `blocks`, after hooks edited
+/// the text.
 #[must_use]
 pub(crate) fn lost_borders(parts: &[PromptPart], blocks: &[SystemBlock]) -> Vec<Tier> {
     let has_text = |tier| {
@@ -108,15 +114,15 @@ pub(crate) fn lost_borders(parts: &[PromptPart], blocks: &[SystemBlock]) -> Vec<
         .collect()
 }
 
-/// The whole text of rendered blocks.
+/// Joins rendered blocks to the text of the whole prompt.
 #[must_use]
 pub(crate) fn joined(blocks: &[SystemBlock]) -> String {
     let texts: Vec<&str> = blocks.iter().map(|block| block.text.as_str()).collect();
     texts.join("\n\n")
 }
 
-/// The blocks for a text that hooks made of `blocks`: those at the start that they left alone keep their cache borders,
-/// and the rest is one block without.
+/// Splits a text that hooks made from `blocks` into blocks again. Leading blocks that are unchanged
+/// keep their cache breakpoints; the remaining text becomes one block without a breakpoint.
 #[must_use]
 pub(crate) fn reblock(blocks: Vec<SystemBlock>, text: &str) -> Vec<SystemBlock> {
     let mut rest = text;
@@ -183,7 +189,7 @@ mod tests {
             (&*joined(&blocks()), 2, Some("d")),
             ("a\n\nb\n\nc\n\nD", 2, Some("D")),
             ("X a\n\nb\n\nc\n\nd", 0, Some("X a\n\nb\n\nc\n\nd")),
-            // A longer block is not taken for the block it starts with.
+            // A longer block must not match the shorter block that it starts with.
             ("a\n\nbb", 0, Some("a\n\nbb")),
             ("", 0, None),
         ] {

@@ -1,7 +1,8 @@
 //! Queries a server about a model: its window, its longest answer, images, prices.
 //!
 //! Owns the API of each kind of server and the parsing of its answer. Every answer is optional and
-//! none is trusted blindly: a value of an unexpected type is skipped. Start from [`Ask::about`].
+//! none is trusted blindly: a value of an unexpected type is skipped. It must not know which source
+//! of a profile takes precedence (`profile` does). Start from [`Ask::about`].
 
 use std::time::Duration;
 

@@ -1,8 +1,10 @@
-//! Assembles an answer from streamed deltas; shared by all wire formats.
+//! Assembly of an answer from streamed deltas; shared by all wire formats.
 //!
-//! Owns the assembly of text, reasoning and tool calls into one assistant message, and the contract
-//! between the HTTP side and a wire's decoder. It must not know any format. Start from
-//! [`Assembler`].
+//! Owns the conversion of text, reasoning and tool calls to one assistant message, and [`Decoder`],
+//! the contract between the HTTP side and a wire's decoder. Opaque data that only the server
+//! understands is kept with the part that it belongs to. The module must not know any format.
+//!
+//! Start from [`Assembler`].
 
 mod opaque;
 
@@ -15,10 +17,10 @@ use crate::json;
 use crate::message::{Content, Message, Role, ToolCall, Usage};
 use crate::text::clean;
 
-/// Longest name of a model that is kept, in bytes.
+/// Maximum length of a model's name, in bytes.
 const MAX_MODEL_BYTES: usize = 128;
 
-/// Longest excerpt of an unreadable event that is kept, in bytes.
+/// Maximum length of the excerpt of an unreadable event, in bytes.
 const MAX_ODD_BYTES: usize = 4096;
 
 /// Overhead of each part of an answer in its size, in bytes.
@@ -29,7 +31,7 @@ pub(crate) trait Decoder: Send {
     /// Decodes the data of the next event and calls `emit` for each resulting stream event.
     fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault>;
 
-    /// Bytes of the answer so far.
+    /// Returns the size of the answer so far, in bytes.
     fn n_bytes(&self) -> usize;
 
     /// Whether the format guarantees that nothing follows, so that the connection can be closed.

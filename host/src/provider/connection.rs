@@ -2,8 +2,8 @@
 //!
 //! Proxies come from the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), which
 //! `reqwest` reads itself, and are never used for a server on this machine. Certificates are
-//! checked against the store of the system, or against `SSL_CERT_FILE` and `SSL_CERT_DIR` in its
-//! place; `ca_file` adds authorities to it. Start from [`build`].
+//! checked against the system's store or, if they are set, against `SSL_CERT_FILE` and
+//! `SSL_CERT_DIR` instead; `ca_file` adds authorities. Start from [`build`].
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use super::Error;
 use super::endpoint::Endpoint;
 use super::http::{HttpConfig, install_tls};
 
-/// Most bytes of a file with certificates; the store of a whole system has about 250 KiB.
+/// Maximum size of a file with certificates, in bytes; the store of a whole system has about 250
+/// KiB.
 const MAX_CA_BYTES: u64 = 4 << 20;
 
 /// Builds the client of the server at `endpoint`.
@@ -26,7 +27,7 @@ pub(super) fn build(endpoint: &Endpoint, config: &HttpConfig) -> Result<reqwest:
         .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
         // A redirect could carry the key to another host.
         .redirect(Policy::none())
-        // Attempts are counted by `Http`, and only there.
+        // `Http` alone retries, so that it counts all attempts.
         .retry(reqwest::retry::never());
     if endpoint.is_loopback() {
         client = client.no_proxy();
@@ -42,7 +43,7 @@ pub(super) fn build(endpoint: &Endpoint, config: &HttpConfig) -> Result<reqwest:
     client.build().map_err(Error::Client)
 }
 
-/// Reads the certificates of a PEM file, of which there must be one at least.
+/// Reads the certificates of a PEM file, which must contain at least one.
 fn authorities(path: &Path) -> Result<Vec<Certificate>, String> {
     let size = std::fs::metadata(path)
         .map_err(|error| error.to_string())?

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::model::ModelProfile;
 
-/// Field that limits the tokens of an answer.
+/// Name of the field that limits the tokens of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenLimit {
@@ -60,7 +60,8 @@ pub struct Dialect {
     pub token_limit: TokenLimit,
     /// Role of the system prompt.
     pub system_role: SystemRole,
-    /// Fields of the body that the server refuses, such as `stream_options`, `temperature` or `tools`.
+    /// Fields of the body that the server refuses, such as `stream_options`, `temperature` or
+    /// `tools`.
     pub leave_out: Vec<String>,
     /// Fields merged into the finished body: objects by key, any other value replaces the old one.
     pub extra: Map<String, Value>,

@@ -1,7 +1,10 @@
 //! Address and key of a model API, and the environment variables that set them.
 //!
-//! Owns keys and keeps them out of logs and errors. It must not read the environment (`select` is
-//! handed it) nor send anything. Start from [`Endpoint`].
+//! Owns keys, and keeps them out of logs and errors: a key has no `Display`, its header value is
+//! marked sensitive, and the key is removed from text of the server before the text is shown. The
+//! module must not read the environment (`select` passes values in) nor send anything.
+//!
+//! Start from [`Endpoint`].
 
 use std::fmt;
 
@@ -11,30 +14,30 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use super::error::Error;
 use super::server_text::ServerText;
 
-/// Least characters of a key that is hidden. Keys that somebody issued have 20 and more; one of
-/// fewer than eight characters is no secret, whoever guards a server with it.
+/// Minimum length of a key that is hidden, in characters. Issued keys have at least 20; a key of
+/// fewer than eight characters is too weak to be a secret.
 const MIN_SECRET_CHARS: usize = 8;
 
-/// A secret. It can be sent, never shown: `Debug` hides it and there is no `Display`.
+/// A secret that can be sent but not shown: `Debug` hides it, and there is no `Display`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// Takes a key, without the white space that copying leaves around it; `None` when nothing is
-    /// left.
+    /// Creates a key from a text, without surrounding white space (often copied along); `None` if
+    /// nothing is left.
     #[must_use]
     pub fn new(key: &str) -> Option<Self> {
         let key = key.trim();
         (!key.is_empty()).then(|| Self(key.to_owned()))
     }
 
-    /// Whether the text is a secret by its length. Servers without a key are commonly given a dummy
-    /// such as `k`, `none` or `ollama`, which stands within the words of a message by chance.
+    /// Whether the key is long enough to be a secret. Servers without a key are often given a dummy
+    /// such as `k`, `none` or `ollama`, which may occur in a message by chance.
     fn is_secret(&self) -> bool {
         self.0.chars().count() >= MIN_SECRET_CHARS
     }
 
-    /// Hides the key in a text. A dummy is left where it stands.
+    /// Replaces the key in a text. A dummy is not replaced.
     fn hide_in(&self, text: &str) -> String {
         if self.is_secret() {
             text.replace(&self.0, "[key]")
@@ -50,29 +53,29 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// One model API. No `Debug`: a URL may carry a password.
+/// Address and key of a model API. There is no `Debug` impl, because a URL may contain a password.
 #[derive(Clone)]
 pub struct Endpoint {
     /// Name of the provider.
     pub provider: String,
-    /// Base URL as the user gives it.
+    /// Base URL, as the user wrote it.
     pub url: Url,
     /// Environment variable that sets the base URL, for messages.
     pub url_env: String,
-    /// The key; some servers need none.
+    /// Key; `None` for a server that needs none.
     pub key: Option<ApiKey>,
     /// Environment variable that holds the key, for messages.
     pub key_env: String,
-    /// Advice for a server that does not answer, half a sentence for people.
+    /// Advice for an unreachable server, as half a sentence for people.
     pub advice: String,
-    /// Headers of every request, beside and before those of the wire.
+    /// Additional headers of every request. They override those of the wire.
     pub headers: HeaderMap,
-    /// Header that carries the key, in place of the one that the wire has for it.
+    /// Header that carries the key, instead of the header of the wire.
     pub key_in: Option<HeaderName>,
 }
 
 impl Endpoint {
-    /// Checks a base URL; `setting` says where it is from.
+    /// Parses and checks a base URL. `setting` is its origin, for errors.
     pub fn parse_url(provider: &str, setting: &str, url: &str) -> Result<Url, Error> {
         let bad = |what: String| Error::BadSetting {
             provider: provider.to_owned(),
@@ -87,8 +90,8 @@ impl Endpoint {
         Ok(parsed)
     }
 
-    /// A header value of `prefix` and the key that HTTP libraries will not log; `None` without a
-    /// key, and where another header than that of the wire carries it.
+    /// Returns the header value of `prefix` and the key, marked sensitive so that HTTP libraries do
+    /// not log it; `None` without a key, or if [`key_in`](Self::key_in) names another header.
     pub(crate) fn key_header(&self, prefix: &str) -> Result<Option<HeaderValue>, Error> {
         match &self.key_in {
             Some(_) => Ok(None),
@@ -96,7 +99,7 @@ impl Endpoint {
         }
     }
 
-    /// Puts the key into the header [`key_in`](Self::key_in), with `Bearer` before it where that is
+    /// Sets the header [`key_in`](Self::key_in) to the key, with the prefix `Bearer` for
     /// `authorization`.
     pub(super) fn set_key_header(&mut self) -> Result<(), Error> {
         let Some(name) = self.key_in.clone() else {
@@ -124,7 +127,7 @@ impl Endpoint {
         Ok(Some(value))
     }
 
-    /// The base URL as it may be shown: without user name, password, query and fragment.
+    /// Returns the base URL without user name, password, query and fragment, fit for display.
     #[must_use]
     pub fn shown_url(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
@@ -134,12 +137,12 @@ impl Endpoint {
         format!("{scheme}://{host}{port}{path}")
     }
 
-    /// The address of `path` under the base URL as it may be shown.
+    /// Returns the URL of `path` below the base URL, fit for display.
     pub(crate) fn shown(&self, path: &str) -> String {
         format!("{}/{path}", self.shown_url())
     }
 
-    /// The address of `path` under the base URL.
+    /// Returns the URL of `path` below the base URL.
     pub(crate) fn join(&self, path: &str) -> Url {
         let mut url = self.url.clone();
         let base = url.path().trim_end_matches('/').to_owned();
@@ -147,8 +150,8 @@ impl Endpoint {
         url
     }
 
-    /// The address of `path` under the base URL without a version at its end: beside the API that
-    /// the wire is for.
+    /// Returns the URL of `path` below the base URL without its version suffix, for APIs of the
+    /// server other than that of the wire.
     pub(crate) fn join_root(&self, path: &str) -> Url {
         let mut root = self.clone();
         let base = root.url.path().trim_end_matches('/');
@@ -157,7 +160,7 @@ impl Endpoint {
         root.join(path)
     }
 
-    /// Whether the server is on this machine, so that no proxy can be meant for it.
+    /// Whether the server is on this machine, so that proxies do not apply.
     pub(crate) fn is_loopback(&self) -> bool {
         let host = self.url.host_str().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -165,8 +168,8 @@ impl Endpoint {
         host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// Text of the server, fit for an error. Some servers repeat the key they refuse, or the headers
-    /// of the request, so these are taken out first.
+    /// Sanitizes text of the server for an error. Some servers repeat the rejected key or request
+    /// headers, so these are replaced first.
     pub(crate) fn said(&self, text: &str) -> ServerText {
         let headers = self
             .headers

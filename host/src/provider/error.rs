@@ -1,7 +1,10 @@
-//! Errors of requests to models: one type for every provider.
+//! Errors of requests to models: one type for all providers.
 //!
-//! Owns the wording. It must not decide what is retried (`retry` does) nor print anything. Text of a server is only
-//! ever held as [`ServerText`], which caps and labels it. Start from [`Error`].
+//! Owns the wording: each message says what failed and what to do. It must not decide which errors
+//! are retried (`retry` does) nor print anything. Text of a server is held only as [`ServerText`],
+//! which truncates it and marks it as a quote.
+//!
+//! Start from [`Error`].
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,7 +37,7 @@ impl Phase {
     }
 }
 
-/// Error of a request to a model. The text says what to do about it.
+/// Error of a request to a model. The message says how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -42,7 +45,7 @@ pub enum Error {
     #[error("cancelled")]
     Cancelled,
 
-    /// A key is needed and missing.
+    /// The provider requires a key and none is set.
     #[error("no API key for {provider}: set {key_env}, or choose another provider with --provider")]
     MissingKey {
         /// Name of the provider.
@@ -63,7 +66,7 @@ pub enum Error {
         key_env: String,
         /// HTTP status.
         status: u16,
-        /// The server's own message.
+        /// Message of the server.
         said: ServerText,
     },
 
@@ -95,7 +98,7 @@ pub enum Error {
         status: u16,
         /// Probable correct address, and the variable that sets it.
         advice: String,
-        /// The server's own message.
+        /// Message of the server.
         said: ServerText,
     },
 
@@ -107,13 +110,13 @@ pub enum Error {
     UnknownModel {
         /// Name of the provider.
         provider: String,
-        /// Model that was asked for.
+        /// Requested model.
         model: String,
         /// Base URL without credentials.
         url: String,
         /// Environment variable that sets the base URL.
         url_env: String,
-        /// The server's own message.
+        /// Message of the server.
         said: ServerText,
     },
 
@@ -127,7 +130,7 @@ pub enum Error {
         provider: String,
         /// HTTP status.
         status: u16,
-        /// The server's own message.
+        /// Message of the server.
         said: ServerText,
         /// Correction for this refusal.
         mend: Option<Mend>,
@@ -141,7 +144,7 @@ pub enum Error {
     WindowExceeded {
         /// Name of the provider.
         provider: String,
-        /// The server's own message.
+        /// Message of the server.
         said: ServerText,
     },
 
@@ -155,7 +158,7 @@ pub enum Error {
         provider: String,
         /// HTTP status.
         status: u16,
-        /// The server's own message.
+        /// Message of the server.
         said: ServerText,
     },
 
@@ -166,7 +169,7 @@ pub enum Error {
     RegionRefused {
         /// Name of the provider.
         provider: String,
-        /// The server's own message.
+        /// Message of the server.
         said: ServerText,
     },
 
@@ -188,7 +191,7 @@ pub enum Error {
         said: ServerText,
     },
 
-    /// Rate limited or overloaded (429, 503, 529), still so after all attempts.
+    /// The server is overloaded or limits the rate (429, 503, 529), even after all attempts.
     #[error(
         "{provider} limits the rate or is overloaded (status {status}, attempt {attempts}): {}; the server said {said}",
         wait_advice(.retry_after)
@@ -202,11 +205,11 @@ pub enum Error {
         attempts: u32,
         /// Delay that the server asked for.
         retry_after: Option<Duration>,
-        /// The server's own message.
+        /// Message of the server.
         said: ServerText,
     },
 
-    /// The server failed (408 and the other 5xx), still so after all attempts.
+    /// The server failed (408 and other 5xx), even after all attempts.
     #[error(
         "{provider} failed with status {status} (attempt {attempts}): try again later; the server said {said}"
     )]
@@ -217,7 +220,7 @@ pub enum Error {
         status: u16,
         /// Attempts made.
         attempts: u32,
-        /// The server's own message.
+        /// Message of the server.
         said: ServerText,
     },
 
@@ -241,15 +244,15 @@ pub enum Error {
     BadStream {
         /// Name of the provider.
         provider: String,
-        /// Problem.
+        /// Description of the problem.
         what: String,
-        /// The place in the answer.
+        /// Part of the answer that cannot be read.
         excerpt: ServerText,
         /// Advice on the address to check.
         advice: String,
     },
 
-    /// The answer has more bytes than one may have.
+    /// The answer exceeds the size limit.
     #[error(
         "the answer of {provider} was cut off: it is longer than {max_bytes} bytes; ask for less, or raise \
          provider.http.max_answer_bytes"
@@ -261,7 +264,7 @@ pub enum Error {
         max_bytes: usize,
     },
 
-    /// The request took too long as a whole.
+    /// The request exceeded the timeout for all its attempts together.
     #[error(
         "{provider} did not finish its answer within {after_ms} ms, all attempts together; ask for less at once, or raise \
          provider.http.total_timeout_ms"
@@ -273,7 +276,7 @@ pub enum Error {
         after_ms: u64,
     },
 
-    /// The connection broke, or was closed, in the middle of the answer.
+    /// The connection broke or was closed in the middle of the answer.
     #[error("the answer of {provider} ended early ({cause}): try again")]
     EndedEarly {
         /// Name of the provider.
@@ -282,23 +285,23 @@ pub enum Error {
         cause: String,
     },
 
-    /// The provider's own content filter refused to answer.
+    /// The provider's content filter refused to answer.
     #[error(
         "{provider} refused to answer, the server said {said}: change the input, or choose another model with --model"
     )]
     Refused {
         /// Name of the provider.
         provider: String,
-        /// The server's own message.
+        /// Message of the server.
         said: ServerText,
     },
 
     /// The provider does not exist.
     #[error("unknown provider `{name}`; known: {known}")]
     UnknownProvider {
-        /// Name that was asked for.
+        /// Requested name.
         name: String,
-        /// Names that there are.
+        /// Known names, separated by commas.
         known: String,
     },
 
@@ -309,37 +312,37 @@ pub enum Error {
     NoModel {
         /// Name of the provider.
         provider: String,
-        /// A model that it may have.
+        /// Example of a model name.
         example: &'static str,
     },
 
-    /// No model is configured, and there is no scripted one.
+    /// No model is configured, and the program has no scripted provider.
     #[cfg(not(feature = "scripted"))]
     #[error(
         "no model to ask ({why}): this program was built without the feature `scripted`; set ANTHROPIC_API_KEY, OPENAI_API_KEY \
          or `provider.base_url`"
     )]
     NoScripts {
-        /// Reason why a script would be played.
+        /// Reason why the scripted provider was selected.
         why: String,
     },
 
-    /// A base URL or a key that cannot be used at all.
+    /// A setting, such as a base URL or a key, is not usable.
     #[error("{setting} of {provider} cannot be used: {what}")]
     BadSetting {
         /// Name of the provider.
         provider: String,
         /// Origin of the value, such as an environment variable.
         setting: String,
-        /// Problem; never the value of a key.
+        /// Description of the problem, without the value of a key.
         what: String,
     },
 
-    /// The HTTP client cannot be made, for example because the system has no root certificates.
+    /// The HTTP client cannot be created, for example because the system has no root certificates.
     #[error("cannot set up the HTTP client: install the system's root certificates")]
     Client(#[source] reqwest::Error),
 
-    /// A script cannot be read from disk.
+    /// A script file cannot be read.
     #[error("cannot read the script {}: check the path", .path.display())]
     ReadScript {
         /// Path of the script.
@@ -349,12 +352,12 @@ pub enum Error {
         source: std::io::Error,
     },
 
-    /// A script is not in the format of the scripted provider, told it to fail, or has no reply left.
+    /// A script is invalid, simulated a failure, or has no reply left.
     #[error("script {script}{what}")]
     Script {
-        /// The file, or how the script was given.
+        /// Path or description of the script.
         script: String,
-        /// Place in the script where it is known, problem, and the correct form.
+        /// Position in the script, if it is known, the problem, and the correct form.
         what: String,
     },
 }
@@ -367,7 +370,7 @@ fn wait_advice(retry_after: &Option<Duration>) -> String {
 }
 
 impl Error {
-    /// Returns the quoted part of the answer: words of the model, which no hook has judged.
+    /// Returns the quoted part of the answer. It is text of the model that no hook has checked.
     pub(crate) fn excerpt_mut(&mut self) -> Option<&mut ServerText> {
         match self {
             Self::BadStream { excerpt, .. } => Some(excerpt),

@@ -269,8 +269,8 @@ impl Ids {
                 }
             };
         }
-        // Two calls of one answer may have the same id. Their results arrive in order, so the
-        // second call is stored under its unique id.
+        // Two calls of one answer may have the same id. Store the second one under its unique id,
+        // so that it does not overwrite the first.
         let key = match self.open.contains_key(&call.id) {
             true => unique.clone(),
             false => call.id.clone(),
@@ -381,7 +381,7 @@ mod tests {
         Message::text(Role::User, text)
     }
 
-    /// One line for each message: its role and its parts.
+    /// Returns one line per message: its role and its parts.
     fn shown(messages: Vec<Message>, mends: &Mends) -> Vec<String> {
         let request = Request {
             model: "m".to_owned(),

@@ -384,7 +384,7 @@ struct Reading<'a, 'l, D> {
 enum BodyKind {
     /// Events.
     Stream,
-    /// One JSON document: a server that does not stream, or an error that came with status 200.
+    /// A JSON document: from a server that does not stream, or an error with status 200.
     Document,
     /// A web page.
     Page,
@@ -414,7 +414,7 @@ impl<D: Decoder> Reading<'_, '_, D> {
             if let Some(kind) = BodyKind::of(&start) {
                 break kind;
             }
-            // White space has no meaning in front of any of them.
+            // White space has no meaning before a body of any kind.
             n_blank += start.len();
             start.clear();
             if n_blank > MAX_BLANK_BYTES {

@@ -1,8 +1,10 @@
-//! The images of a request: which of them are sent, and the line of text in place of the others.
+//! The images of a request: which of them are sent, and the placeholder text for the others.
 //!
-//! Owns how many images a request has room for. It must not know where bytes are kept (they are
-//! read through a function) nor which models take images (`model` does). Start from
-//! [`Images::choose`].
+//! Owns the number and the total size of images in a request. The newest images that fit are sent.
+//! It must not know where bytes are stored (a function reads them) nor which models accept images
+//! (`model` does).
+//!
+//! Start from [`Images::choose`].
 
 use std::collections::HashMap;
 
@@ -11,19 +13,21 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::message::Blob;
 
-/// Most images of a request. APIs take more, and then only smaller ones.
+/// Maximum number of images in a request. APIs accept more, but then only smaller ones.
 const MAX_IMAGES: usize = 20;
 
-/// Most bytes of all images of a request. APIs take 32 MB, in which base64 is a third longer.
+/// Maximum total size of the images in a request, in bytes. APIs accept 32 MB of base64, which is a
+/// third longer than the bytes.
 const MAX_TOTAL_BYTES: u64 = 16 << 20;
 
-/// The images of a request, by the id of their blob.
+/// Images of a request, by the id of their blob.
 #[derive(Debug, Default)]
 pub struct Images(HashMap<String, Result<Vec<u8>, String>>);
 
 impl Images {
-    /// Chooses those that are sent of all blobs of a request, oldest first: the newest that fit.
-    /// `read` gets the bytes of a blob, or says in a few words why there are none.
+    /// Selects the images to send among all blobs of a request, which are ordered oldest first: the
+    /// newest that fit. `read` returns the bytes of a blob, or a short reason why they are not
+    /// available.
     pub fn choose(blobs: &[&Blob], read: impl Fn(&Blob) -> Result<Vec<u8>, String>) -> Self {
         let mut n_places: HashMap<&str, usize> = HashMap::new();
         for blob in blobs {
@@ -32,7 +36,7 @@ impl Images {
         let (mut images, mut n_left, mut bytes_left) =
             (HashMap::new(), MAX_IMAGES, MAX_TOTAL_BYTES);
         for blob in blobs.iter().rev() {
-            // One that stands in several places is sent at each.
+            // A blob that occurs several times is sent several times.
             let Some(n) = n_places.remove(&*blob.id) else {
                 continue;
             };
@@ -52,14 +56,14 @@ impl Images {
         Self(images)
     }
 
-    /// Sends none of the blobs, for this reason.
+    /// Sends no blob, for the reason `why`.
     #[must_use]
     pub fn none(blobs: &[&Blob], why: &str) -> Self {
         let none = |blob: &&Blob| (blob.id.clone(), Err(why.to_owned()));
         Self(blobs.iter().map(none).collect())
     }
 
-    /// Returns the bytes of an image that is sent, or the text in its place.
+    /// Returns the bytes of an image to send, or else the placeholder text.
     pub fn get(&self, blob: &Blob) -> Result<&[u8], String> {
         match self.0.get(&blob.id) {
             Some(Ok(bytes)) => Ok(bytes),
@@ -69,7 +73,7 @@ impl Images {
     }
 }
 
-/// Bytes as they stand in a body.
+/// Encodes bytes for a request body.
 pub(super) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
@@ -89,7 +93,7 @@ mod tests {
         blob
     }
 
-    /// Per blob the number of bytes that are sent, or the text in its place.
+    /// Returns for each blob the number of bytes sent, or the placeholder text.
     fn choose(blobs: &[Blob]) -> Vec<String> {
         let images = Images::choose(&blobs.iter().collect::<Vec<_>>(), |_| Ok(vec![0; 3]));
         let shown = |blob| images.get(blob).map_or_else(|text| text, base64);
@@ -107,7 +111,7 @@ mod tests {
         let small: Vec<Blob> = (1..=25).map(|n| png(n, 10)).collect();
         assert!(choose(&small)[4].contains("too many"));
         assert_eq!(choose(&small)[5], "AAAA");
-        // In as many places it is as many images.
+        // Each occurrence counts towards the limits.
         let mut again = vec![png(1, 3_000_000); 6];
         assert!(choose(&again)[0].contains("too many"));
         again.pop();

@@ -18,8 +18,7 @@ use crate::message::{Content, Message};
 /// Bytes of a refusal that are searched. Long refusals quote parts of the request.
 const MAX_REFUSAL_BYTES: usize = 4_000;
 
-/// Most message ids in `dropped`. Beyond this number reasoning is dropped from all
-/// messages.
+/// Maximum number of message ids in `dropped`. Beyond it, reasoning is dropped from all messages.
 const MAX_DROPPED: usize = 10_000;
 
 /// Optional body fields that can be dropped without changing the meaning of the request.
@@ -70,7 +69,7 @@ const REFUSES: [&str; 15] = [
     "invalid parameter",
 ];
 
-/// One correction.
+/// Correction of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mend {
     /// Drops reasoning, signatures and opaque data from earlier messages.

@@ -1,8 +1,10 @@
-//! Model APIs: one trait, one client, and one folder for each wire format.
+//! Model APIs: one trait, one client, and one folder per wire format.
 //!
-//! A provider turns a [`Request`] into a wire body, sends a body (which hooks may have changed in
-//! between), and streams the answer. Our own message types inside, the provider's at the edge. It
-//! knows nothing of tools' code, plugins or the loop. Start from [`Provider`].
+//! A provider converts a [`Request`] to a wire body, sends a body (which hooks may have changed in
+//! between), and streams the answer. Conversations use the host's own message types everywhere
+//! else; the wire formats stay inside this layer.
+//!
+//! The layer must not know the code of tools, plugins or the agent loop. Start from [`Provider`].
 
 pub mod anthropic;
 mod ask;
@@ -61,10 +63,10 @@ pub use crate::message::Finish;
 use crate::message::{Message, ToolSpec, Usage};
 use crate::model::{ModelProfile, Models};
 
-/// Bytes of a raw answer that are kept for `after-provider-response`.
+/// Maximum number of bytes of a raw answer that are kept for `after-provider-response`.
 pub const MAX_RAW_BYTES: usize = 256 << 10;
 
-/// A block of the system prompt; a block ends where the provider may put a cache border.
+/// Block of the system prompt. The provider may set a cache breakpoint at the end of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemBlock {
     /// Text of the block.
@@ -74,47 +76,47 @@ pub struct SystemBlock {
 }
 
 impl SystemBlock {
-    /// A block of this text.
+    /// Creates a block.
     pub fn new(text: impl Into<String>, is_cached: bool) -> Self {
         let text = text.into();
         Self { text, is_cached }
     }
 }
 
-/// One request to a model, in our own types.
+/// Request to a model, in the host's own types.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// Name of the model.
     pub model: String,
-    /// The system prompt in blocks, most stable first.
+    /// System prompt as blocks, the most stable first.
     pub system: Vec<SystemBlock>,
-    /// The conversation, oldest first.
+    /// Conversation, oldest message first.
     pub messages: Vec<Message>,
     /// Active tools.
     pub tools: Vec<ToolSpec>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// Most tokens the model may write; a provider that needs a number has its own default.
+    /// Maximum number of tokens that the model may write; `None` leaves it to the provider.
     pub max_tokens: Option<u32>,
 }
 
-/// Event while an answer streams in.
+/// Event of a streamed answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
-    /// More text.
+    /// Text was added.
     Text(String),
-    /// More reasoning.
+    /// Reasoning was added.
     Thinking(String),
     /// The model began to write a tool call.
     ToolCall {
         /// Name of the tool.
         name: String,
     },
-    /// The request is about to be sent again: what was streamed of its answer is void.
+    /// The request is about to be sent again. Everything streamed so far is void.
     Retry {
-        /// Number of the coming attempt, from 2.
+        /// Number of the next attempt, from 2.
         attempt: u32,
-        /// Milliseconds until then.
+        /// Delay before the next attempt, in milliseconds.
         delay_ms: u64,
         /// Reason.
         reason: String,
@@ -122,7 +124,7 @@ pub enum StreamEvent {
 }
 
 impl StreamEvent {
-    /// The request was refused for this reason, and goes out again at once in a corrected form.
+    /// Returns the event for a refused request that is sent again immediately, after a correction.
     pub(crate) fn mended(reason: String) -> Self {
         Self::Retry {
             attempt: 2,
@@ -132,59 +134,62 @@ impl StreamEvent {
     }
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
     /// Message as the model wrote it.
     pub message: Message,
-    /// Name of the model that wrote it, as the provider says; `None` where it says none.
+    /// Name of the model that answered, as the provider reports it; `None` if it does not.
     pub model: Option<String>,
-    /// Reason for the end.
+    /// Reason for the end of the answer.
     pub finish: Finish,
-    /// Usage as the provider reports it; the agent estimates the rest.
+    /// Usage that the provider reported; the agent estimates missing numbers.
     pub usage: Usage,
-    /// Cost in US dollars: filled in by the agent, which knows prices. `None` when none is known.
+    /// Cost in US dollars, set by the agent, which knows prices; `None` if no price is known.
     pub cost_usd: Option<f64>,
-    /// HTTP status; 0 when it did not come over HTTP.
+    /// HTTP status; 0 if the answer did not arrive over HTTP.
     pub status: u16,
     /// Milliseconds from sending the last attempt to the end of the stream.
     pub latency_ms: u64,
-    /// The answer as it came over the wire, cut after [`MAX_RAW_BYTES`].
+    /// Answer as received, truncated after [`MAX_RAW_BYTES`].
     pub raw: String,
 }
 
-/// A client of one model API. Cheap to share; several requests may be on their way at once.
+/// Client of one model API. Cheap to share; requests may run concurrently.
+///
+/// The agent calls [`learn`](Self::learn), then [`body`](Self::body), runs the hooks that may
+/// change the body, and passes the result to [`send`](Self::send). Every request contains the whole
+/// conversation.
 pub trait Provider: Send + Sync {
     /// Name of the provider, as in `--provider`.
     fn name(&self) -> &str;
 
-    /// Returns the abilities of a model, as far as they are known by now. Default: the table that
-    /// comes with Rind.
+    /// Returns the known abilities of a model. Default: from the built-in table.
     fn profile(&self, model: &str) -> ModelProfile {
         Models::default().of(model, ModelProfile::default())
     }
 
-    /// Whether images may be sent to a model of this name. For one that refuses them a request with
-    /// an image fails as a whole.
+    /// Whether images may be sent to this model. A model without images refuses the whole request.
     fn takes_images(&self, model: &str) -> bool {
         self.profile(model).images == Some(true)
     }
 
-    /// Asks the server about a model, so that [`profile`](Self::profile) knows more. Called before
-    /// each request of the agent; it returns at once when there is nothing to learn, within a few
-    /// seconds otherwise, and never fails. Default: does nothing.
+    /// Queries the server about a model, so that [`profile`](Self::profile) knows more. Called
+    /// before each request of the agent. Must return immediately if there is nothing to learn and
+    /// within a few seconds otherwise, and must not fail. Default: does nothing.
     fn learn<'a>(&'a self, _model: &'a str, _cancel: &'a CancellationToken) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// Returns the number of tokens to limit an answer to, behind a prompt of about
-    /// `prompt_tokens`. `wanted` is the number that settings or hooks want. `None` leaves the limit
-    /// to the server. Default: `wanted`.
+    /// Returns the maximum number of tokens of an answer to a prompt of about `prompt_tokens`.
+    /// `wanted` is the limit from settings or hooks. `None` leaves the limit to the server.
+    /// Default: `wanted`.
     fn answer_limit(&self, _model: &str, wanted: Option<u32>, _prompt_tokens: u64) -> Option<u32> {
         wanted
     }
 
-    /// Lists the models that the server offers, by name; none where the provider has no such list.
+    /// Lists the names of the models that the server offers; empty if the provider has no such
+    /// list.
     fn models<'a>(
         &'a self,
         _cancel: &'a CancellationToken,
@@ -192,20 +197,19 @@ pub trait Provider: Send + Sync {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// The body to send for `request`, in the wire format, with the `images` that its messages
-    /// refer to.
+    /// Converts `request` to a body in the wire format, with the `images` that its messages refer
+    /// to.
     fn body(&self, request: &Request, images: &Images) -> Value;
 
-    /// Takes up a correction that a refusal of `request` asks for: bodies for its model are
-    /// corrected from now on. Returns whether that changes anything, so that the request is worth
-    /// sending again.
+    /// Learns a correction from the refusal of `request`: later bodies for its model are corrected.
+    /// Returns whether this changes anything, so that the request is worth sending again.
     fn mend(&self, _mend: &Mend, _request: &Request) -> bool {
         false
     }
 
-    /// Sends a body and streams the answer: `on` is called for every event as it comes, in this
-    /// task. Retries what can be retried; after [`StreamEvent::Retry`] the answer begins anew, and
-    /// what was streamed of it before is void. A set `cancel` ends it with [`Error::Cancelled`].
+    /// Sends a body and streams the answer. `on` is called for every event as it arrives, in this
+    /// task. Retries passing failures: after [`StreamEvent::Retry`], everything streamed so far is
+    /// void and the answer starts over. If `cancel` is cancelled, returns [`Error::Cancelled`].
     fn send<'a>(
         &'a self,
         body: Value,

@@ -1,4 +1,4 @@
-//! The models that a server offers, as it lists them.
+//! The list of models that a server offers.
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -6,15 +6,15 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::http::Http;
 
-/// Most models that are taken from a list.
+/// Maximum number of models read from a list.
 const MAX_MODELS: usize = 10_000;
 
-/// Longest name of a model, in bytes.
+/// Maximum length of a model name, in bytes.
 const MAX_ID_BYTES: usize = 512;
 
-/// Lists the models at `path`: `data` is the list and `id` the name in each, for Anthropic and for all that speak as OpenAI
-/// does. Gemini says `models` and `name`, and which of them can be asked for text.
-/// `query` asks for as many as there are. The names come from a server and may hold anything.
+/// Lists the models at `path`. Anthropic and OpenAI-compatible servers send the list in `data` with
+/// the name in `id`; Gemini sends `models` and `name`, and which models generate text. `query`
+/// requests as many models as possible. The names come from a server and are untrusted.
 pub(super) async fn list(
     http: &Http,
     path: &str,

@@ -14,12 +14,12 @@ use super::select::SCRIPTED;
 use super::{HttpConfig, Wire};
 use crate::config::Section;
 
-/// Settings of one provider, `[providers.NAME]`: a server of the operator, or changes to a provider
-/// that Rind knows.
+/// Settings of one provider, `[providers.NAME]`: a server of the operator, or changes to a built-in
+/// provider.
 ///
-/// Missing values come from the preset: `preset`, or else the preset with the same name. Project
-/// settings cannot have this section, because it decides where keys are sent and which command is
-/// run to get them.
+/// Missing values come from the preset named in `preset`, or else from the preset with the same
+/// name as the provider. Project settings cannot have this section, because it decides where keys
+/// are sent and which command is run to get them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NamedProvider {
@@ -43,7 +43,8 @@ pub struct NamedProvider {
     pub api_key_header: Option<String>,
     /// Default model.
     pub model: Option<String>,
-    /// Names of its models, for completion and for a server without a list of models.
+    /// Names of the provider's models, for completion and for servers that do not list their
+    /// models.
     pub models: Vec<String>,
     /// Headers of every request.
     pub headers: BTreeMap<String, String>,
@@ -56,7 +57,7 @@ pub struct NamedProvider {
     pub token_limit: Option<TokenLimit>,
     /// Role of the system prompt: `system`, `developer` or `user`.
     pub system_role: Option<SystemRole>,
-    /// Whether its models accept images; overrides their profiles.
+    /// Whether the provider's models accept images; overrides their profiles.
     pub images: Option<bool>,
     /// Time limits and attempts. Default: `[provider.http]`.
     pub http: Option<HttpConfig>,
@@ -64,7 +65,7 @@ pub struct NamedProvider {
 
 type Table = BTreeMap<String, NamedProvider>;
 
-/// The operator's providers by name: the section `[providers]`.
+/// Providers of the operator by name, the section `[providers]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(try_from = "Table")]
 pub struct ProvidersConfig(pub BTreeMap<String, NamedProvider>);

@@ -1,7 +1,10 @@
-//! Table of the providers that Rind knows by name.
+//! Table of the built-in providers.
 //!
-//! A row has the URL of a provider, its wire, the source of its key, and its differences from the
-//! defaults. Servers that are not in the table are described in the settings, `[providers.NAME]`.
+//! A row contains the URL of a provider, its wire, the source of its key, and its differences from
+//! the defaults. To add a provider, add a row; other servers are described in the settings,
+//! `[providers.NAME]`. The table contains data only and must not know how a client is created (see
+//! `connect`).
+//!
 //! Start from [`PRESETS`].
 
 use super::ask::Ask;

@@ -44,11 +44,11 @@ pub struct ServerProfile {
     pub mends: &'static [Mend],
     /// The operator's profiles of models.
     pub models: Models,
-    /// Whether its models take images, whatever their profiles say: `provider.images`.
+    /// Whether the models of the server take images; overrides their profiles (`provider.images`).
     pub images: Option<bool>,
     /// API to query about a model; `None` for a server without one.
     pub ask: Option<Ask>,
-    /// Whether it runs on this machine.
+    /// Whether the server runs on this machine.
     pub is_local: bool,
     /// Answers of the server by model, with the number of queries.
     pub(crate) told: Mutex<HashMap<String, (Told, u32)>>,

@@ -1,6 +1,7 @@
-//! Reading an answer out of bytes: what is left of an exchange without its server, its connection and its clock.
+//! Reading of an answer from bytes, without a server, a connection or a clock.
 //!
-//! Owns how pieces of bytes become events of a format. It must not know any format. Start from [`replay`].
+//! Owns the step from chunks of bytes to events of a format. It must not know any format. Start
+//! from [`replay`].
 
 use std::collections::VecDeque;
 
@@ -9,7 +10,8 @@ use super::sse::SseParser;
 use super::{StreamEvent, Wire, anthropic, gemini, openai, responses};
 use crate::message::Message;
 
-/// Reads the pieces of one streamed answer, cut anywhere. The error says what is wrong with them.
+/// Reads a streamed answer from chunks with arbitrary boundaries. The error describes the fault of
+/// the stream.
 pub fn replay(wire: Wire, pieces: &[&[u8]]) -> Result<Message, String> {
     match wire {
         Wire::AnthropicMessages => read(anthropic::Reader::default(), pieces),
@@ -36,7 +38,7 @@ fn read(mut decoder: impl Decoder, pieces: &[&[u8]]) -> Result<Message, String> 
     Ok(decoder.finish().map_err(said)?.message)
 }
 
-/// Bytes on their way into a decoder.
+/// Parser of a stream that feeds its events to a decoder.
 #[derive(Default)]
 pub(crate) struct Feed {
     parser: SseParser,
@@ -44,7 +46,8 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// Takes the next piece; whether it holds any of the answer. What comes after the end of the answer is ignored.
+    /// Reads the next chunk. Returns whether it contains a part of the answer. Data after the end
+    /// of the answer is ignored.
     pub(crate) fn push(
         &mut self,
         decoder: &mut impl Decoder,
@@ -66,7 +69,7 @@ impl Feed {
         }
     }
 
-    /// The answer as it came, cut when it is long.
+    /// Returns the answer as received, truncated if it is long.
     pub(crate) fn into_raw(self) -> String {
         self.parser.into_raw()
     }

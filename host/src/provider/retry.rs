@@ -1,7 +1,8 @@
-//! Classifies failed attempts: which error occurred, and whether and when to retry.
+//! Classification of failed attempts: which error occurred, and whether and when to retry.
 //!
-//! Owns the interpretation of statuses, error bodies and `Retry-After`. It must not send or wait;
-//! `http` does. Start from [`status_failure`].
+//! Owns the interpretation of statuses, error bodies and `Retry-After`. Servers disagree on all
+//! three, so the error type follows from the status, the error code and phrases of the message
+//! together. It must not send or wait; `http` does. Start from [`status_failure`].
 
 use std::time::Duration;
 
@@ -175,8 +176,9 @@ pub(crate) fn status_failure(
     }
 }
 
-/// Length of a message within which a server says in its own words that a request is too long, in
-/// bytes. Some repeat the request behind them, and that may speak of context windows too.
+/// Length of the prefix of a message that is searched for phrases about the context window, in
+/// bytes. Some servers quote the request after it, and the quote may mention context windows as
+/// well.
 const MAX_OWN_WORDS_BYTES: usize = 400;
 
 /// Whether a refusal means that the request exceeds the context window. Every server words this

@@ -1,4 +1,4 @@
-//! Parts of requests for the tests of every wire format.
+//! Sample requests and answers for the tests of all wire formats.
 
 use serde_json::{Value, json};
 
@@ -43,19 +43,20 @@ pub(super) fn gif() -> Blob {
     Blob::of(b"GIF89a\x01\0\x01\0", "")
 }
 
-/// A blob that no model takes, and the text in its place.
+/// Returns a blob that no model accepts, and the placeholder text for it.
 pub(super) fn pdf() -> (Blob, &'static str) {
     let line = "[application/pdf, 4 B; not shown: models take PNG, JPEG, GIF and WebP images only]";
     (Blob::of(b"%PDF", "application/pdf"), line)
 }
 
-/// The images of a request whose bytes are `GIF`.
+/// Returns the images of a request, each with the bytes `GIF`.
 pub(super) fn images(request: &Request) -> Images {
     let blobs: Vec<&Blob> = request.messages.iter().flat_map(Message::blobs).collect();
     Images::choose(&blobs, |_| Ok(b"GIF".to_vec()))
 }
 
-/// Decodes these events, and returns what was emitted with the reply. A text is data that is no JSON.
+/// Decodes these events; returns the reply and the emitted stream events. A JSON string is passed
+/// as raw data.
 pub(super) fn read(
     mut reader: impl Decoder,
     events: &[Value],

@@ -1,22 +1,23 @@
-//! Text that came from a server, made fit to be shown.
+//! Text from a model server, sanitized for display.
 //!
-//! Owns what is cut and what is stripped. It must not know where the text is shown. Start from [`ServerText`].
+//! Owns how the text is truncated and which characters are removed. It must not know where the text
+//! is shown. Start from [`ServerText`].
 
 use std::fmt;
 
 use crate::text::is_deceptive;
 
-/// Longest piece of a server's text that is kept in an error, in characters: enough for any real explanation, too
-/// little to flood a terminal or a transcript.
+/// Maximum length of server text in an error, in characters: enough for any real explanation, and
+/// too little to flood a terminal or a transcript.
 pub const MAX_SERVER_TEXT_CHARS: usize = 500;
 
-/// Text that a server sent: capped, on one line, without control characters. It is data, never instructions, and is
-/// always shown in quotes.
+/// Text that a server sent: truncated, on one line, without control characters. It is data and
+/// never an instruction, and is always shown in quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerText(Box<str>);
 
 impl ServerText {
-    /// Cleans and caps `text`.
+    /// Sanitizes and truncates `text`.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut kept = String::new();
@@ -38,7 +39,7 @@ impl ServerText {
         Self(kept.trim_end().into())
     }
 
-    /// The cleaned text without quotes.
+    /// Returns the sanitized text without quotes.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,11 +1,11 @@
 //! The wires that Rind speaks: a wire is the format of one model API.
 //!
-//! Owns their names. What a wire writes and reads is in the folder of that wire. Start from
-//! [`Wire`].
+//! Owns their names. The code that reads and writes a wire is in the folder of that wire. Start
+//! from [`Wire`].
 
 use serde::{Deserialize, Serialize};
 
-/// The format of one model API.
+/// Format of a model API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wire {
@@ -20,7 +20,7 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// Every wire.
+    /// List of all wires.
     pub const ALL: [Self; 4] = [
         Self::AnthropicMessages,
         Self::OpenaiChat,

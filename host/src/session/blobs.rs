@@ -1,7 +1,8 @@
-//! Bytes of a session beside its entries: each in a file of its own, under the hash of its content.
+//! Content-addressed files of a session, for data that is too large for its entries or not text.
 //!
-//! Owns the names of these files, their limits, and that what is read is what was written. It must not know what the bytes
-//! mean. Start from [`Blobs`].
+//! Owns the file names (the BLAKE3 hash of the content), the size limits, and the check that a file
+//! still has the content it was written with. The module must not know what the bytes mean. Start
+//! from [`Blobs`].
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,13 +15,13 @@ use crate::disk::private_folder;
 use crate::lock::lock;
 use crate::message::Blob;
 
-/// Name of the folder, within that of the session, that holds what messages refer to.
+/// Name of the folder for blobs of messages, in the session's folder.
 const FOLDER: &str = "content";
 
-/// Largest blob, in bytes.
+/// Maximum size of a blob, in bytes.
 pub const MAX_BLOB_BYTES: u64 = 8 << 20;
 
-/// All blobs of a session, in bytes.
+/// Maximum size of all blobs of a session, in bytes.
 pub const MAX_BLOBS_BYTES: u64 = 256 << 20;
 
 /// A folder of files that are named by the hash of their content.
@@ -36,7 +37,8 @@ impl HashedFiles {
         blake3::hash(bytes).to_hex().to_string()
     }
 
-    /// Names come from files that somebody may have changed, and from plugins.
+    /// Returns the path for a name, or `None` if the name is not a hash: names come from plugins
+    /// and from files that may have been tampered with.
     fn path(&self, name: &str) -> Option<PathBuf> {
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         (name.len() == 2 * blake3::OUT_LEN && name.bytes().all(is_hex)).then(|| self.0.join(name))
@@ -46,19 +48,19 @@ impl HashedFiles {
         self.path(name).ok_or_else(|| self.damaged(name))
     }
 
-    /// The error for a file that does not hold what its name says.
+    /// Returns the error for a file whose hash does not match its name.
     pub(super) fn damaged(&self, name: &str) -> Error {
         let path = self.path(name).unwrap_or_else(|| self.0.clone());
         Error::Blob { path }
     }
 
-    /// Length of a file; 0 when it is not there.
+    /// Returns the length of a file; 0 if it is missing.
     pub(super) fn len(&self, name: &str) -> u64 {
         let meta = self.path(name).and_then(|path| fs::metadata(path).ok());
         meta.map_or(0, |meta| meta.len())
     }
 
-    /// Writes a file. It appears under its name only when it is whole, and is on the disk when this returns.
+    /// Writes a file atomically, and waits until it is on the disk.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let path = self.known(name)?;
         if self.read(name).is_ok() {
@@ -78,7 +80,7 @@ impl HashedFiles {
         Ok(())
     }
 
-    /// Reads a file that still has the content it was written with.
+    /// Reads a file and verifies its hash.
     pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
         let path = self.known(name)?;
         let bytes = fs::read(&path).map_err(|source| Error::read(&path, source))?;
@@ -88,14 +90,15 @@ impl HashedFiles {
         Ok(bytes)
     }
 
-    /// Removes a file that nothing refers to. Failing to is no loss but that of space.
+    /// Removes an unreferenced file. A failure is ignored, because it only wastes space.
     pub(super) fn remove(&self, name: &str) {
         if let Some(path) = self.path(name) {
             let _ = fs::remove_file(path);
         }
     }
 
-    /// Copies every file into a folder that is not there yet. A session that goes its own way needs its own.
+    /// Copies every file into a folder that does not exist yet. A forked session needs its own
+    /// copies.
     pub(super) fn copy_to(&self, to: &Self) -> Result<(), Error> {
         for (from, name) in self.files()? {
             private_folder(&to.0).map_err(|source| Error::write(&to.0, source))?;
@@ -118,12 +121,12 @@ impl HashedFiles {
     }
 }
 
-/// The bytes that messages of a session and of the subagents below it refer to. Cheap to clone; nothing is held open. What
-/// blocks is said so.
+/// Blobs that messages of a session and of its subagents refer to. Cheap to clone; keeps no file
+/// open. Methods that block say so.
 #[derive(Clone, Debug)]
 pub struct Blobs {
     files: HashedFiles,
-    /// Bytes of all files; `None` before somebody needed to know.
+    /// Total size of all files; `None` until it is first needed.
     total: Arc<Mutex<Option<u64>>>,
 }
 
@@ -136,7 +139,8 @@ impl Blobs {
         }
     }
 
-    /// Keeps bytes. They are on the disk when this returns, before any message can refer to them. Blocks.
+    /// Stores the bytes of a blob. They are on the disk when this returns, before any message can
+    /// refer to them. Blocks.
     pub fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<(), Error> {
         let size = bytes.len() as u64;
         if HashedFiles::name(bytes) != blob.id {
@@ -171,12 +175,12 @@ impl Blobs {
         Ok(sizes.flatten().map(|meta| meta.len()).sum())
     }
 
-    /// Returns the bytes of the blob with this id, unless they are missing or were changed. Blocks.
+    /// Returns the bytes of the blob with this id, unless they are missing or corrupt. Blocks.
     pub fn get(&self, id: &str) -> Result<Vec<u8>, Error> {
         self.files.read(id)
     }
 
-    /// Copies all of them for a session that goes its own way.
+    /// Copies all blobs to the folder of a forked session.
     pub(super) fn copy_to(&self, folder: &Path) -> Result<(), Error> {
         self.files.copy_to(&Self::new(folder).files)
     }

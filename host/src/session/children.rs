@@ -1,7 +1,12 @@
-//! Sessions of subagents below a session: which there are, how one comes to hold an archived turn, how they are read.
+//! Sessions of subagents, which are stored below the session of their parent.
 //!
-//! They lie in the folder `agents` of the session above them. Ids come from a file that somebody may have changed, so none
-//! becomes part of a path before it was checked. Start from [`Session::create_holder`].
+//! Owns the folder `agents` in a session's folder: listing the subagents that the entries name,
+//! creating the session of a subagent or of a holder (which keeps an archived turn), and reading
+//! them. A subagent's session may have subagents of its own in the same way. The module must not
+//! know how a subagent is run.
+//!
+//! Invariant: ids come from a file that may have been tampered with, so an id is validated before
+//! it becomes part of a path. Start from [`Session::create_holder`].
 
 use std::fs;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -15,13 +20,13 @@ use super::store::parse;
 use super::{Error, SessionSpec};
 use crate::disk::private_folder;
 
-/// Name of the folder that holds the sessions of subagents.
+/// Name of the folder with the sessions of subagents.
 const AGENTS: &str = "agents";
 
-/// Longest id of a subagent, in bytes.
+/// Maximum length of a subagent's id, in bytes.
 const MAX_ID_BYTES: usize = 64;
 
-/// Maximum depth at which subagents of subagents are looked for: more than can be run.
+/// Maximum depth of the search for nested subagents: more than the agent loop allows.
 const MAX_DEPTH: usize = 8;
 
 /// A subagent that has a session of its own.
@@ -29,19 +34,19 @@ const MAX_DEPTH: usize = 8;
 pub struct Child {
     /// Id of the subagent.
     pub agent: String,
-    /// Task; of a holder, the subject of its turn.
+    /// Task of the subagent; for a holder, the subject of its turn.
     pub task: String,
-    /// Whether it only keeps an archived turn.
+    /// Whether the subagent is a holder, which only keeps an archived turn.
     pub is_holder: bool,
 }
 
-/// Whether a text can be the id of a subagent: `[a-z0-9-]{1,64}`.
+/// Whether `text` is a valid id of a subagent: `[a-z0-9-]{1,64}`.
 fn is_agent_id(text: &str) -> bool {
     let is_in_id = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=MAX_ID_BYTES).contains(&text.len()) && text.bytes().all(is_in_id)
 }
 
-/// Returns the subagent that an entry names.
+/// Returns the subagent that an entry introduces, if its id is valid.
 pub(super) fn named_in(body: &Body) -> Option<Child> {
     let child = match body {
         Body::SubagentStart { agent, task, .. } => Child {
@@ -62,8 +67,8 @@ pub(super) fn named_in(body: &Body) -> Option<Child> {
     is_agent_id(&child.agent).then_some(child)
 }
 
-/// The folder of a subagent's session below that of its parent, from `agents/ID` or `agents/ID/agents/ID`; `None` when the
-/// text is anything else.
+/// Returns the relative path of a subagent's session for `agents/ID` or `agents/ID/agents/ID`, at
+/// any depth; `None` if the text has another form.
 pub(super) fn path(below: &str) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     let mut parts = below.split('/');
@@ -77,12 +82,12 @@ pub(super) fn path(below: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Copies the sessions of the subagents that `entries` name, and all below them.
+/// Copies the sessions of the subagents that `entries` name, recursively.
 pub(super) fn copy(from: &Path, to: &Path, entries: &[Entry]) -> Result<(), Error> {
     for Child { agent, .. } in entries.iter().filter_map(|entry| named_in(&entry.body)) {
         let (from, to) = (from.join(AGENTS).join(&agent), to.join(AGENTS).join(&agent));
         let (entries, _) = match read_from(&from.join(FILE), 0) {
-            // Its folder may have been removed; what was said of it stays.
+            // The folder may have been removed. The entries that mention the subagent stay.
             Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotFound => continue,
             read => read?,
         };
@@ -94,7 +99,7 @@ pub(super) fn copy(from: &Path, to: &Path, entries: &[Entry]) -> Result<(), Erro
     Ok(())
 }
 
-/// The entries of a file from a byte on, and what could not be read.
+/// Returns the entries of a file from a byte offset on, and notices about unreadable lines.
 fn read_from(path: &Path, at: u64) -> Result<(Vec<Entry>, Vec<String>), Error> {
     let mut bytes = Vec::new();
     fs::File::open(path)
@@ -106,7 +111,8 @@ fn read_from(path: &Path, at: u64) -> Result<(Vec<Entry>, Vec<String>), Error> {
     parse(path, &bytes)
 }
 
-/// Location of a session. It holds nothing open, so that a thread which waits for the disk keeps no session from being closed.
+/// Location of a session. It keeps no file open, so a thread that waits for the disk does not keep
+/// the session open.
 #[derive(Clone, Debug)]
 pub struct SessionFolder {
     id: Arc<str>,
@@ -114,8 +120,8 @@ pub struct SessionFolder {
 }
 
 impl SessionFolder {
-    /// Makes the session of a subagent, in a folder of this one's. It is not in the list of sessions, and no turn of the user's
-    /// goes on with it; `ID/agents/AGENT` reads it.
+    /// Creates the session of a subagent in a folder below this session. It is not in the list of
+    /// sessions and cannot be resumed; it can be read as `ID/agents/AGENT`.
     pub fn create_child(&self, agent: &str, spec: &SessionSpec) -> Result<Session, Error> {
         let id = format!("{}/{AGENTS}/{agent}", self.id);
         let agents = self.path.join(AGENTS);
@@ -126,19 +132,20 @@ impl SessionFolder {
         Session::create(Some(&self.id), &id, &folder, spec)
     }
 
-    /// The entries that were written at this [`end`](Session::end) of the file and after it.
+    /// Returns the entries from the byte offset `end` on; see [`Session::end`].
     pub(crate) fn entries_since(&self, end: u64) -> Result<Vec<Entry>, Error> {
         Ok(read_from(&self.path.join(FILE), end)?.0)
     }
 
-    /// Reads the entries of the subagent with this id, one of `children` or below one of them; `None` when there is none.
+    /// Returns the entries of the subagent with this id, which is one of `children` or below one of
+    /// them; `None` if there is none.
     pub fn read_child(&self, children: &[Child], agent: &str) -> Result<Option<Vec<Entry>>, Error> {
         find(&self.path, children, agent, MAX_DEPTH)
     }
 }
 
 impl Session {
-    /// Returns the folder of the subagent's session.
+    /// Returns the location of this session.
     #[must_use]
     pub fn place(&self) -> SessionFolder {
         SessionFolder {
@@ -147,7 +154,8 @@ impl Session {
         }
     }
 
-    /// Makes the session of a holder, with these entries in it, on the disk when this returns. After an error there is none.
+    /// Creates the session of a holder with these entries. When this returns, the entries are on
+    /// the disk. After an error no session is left.
     pub fn create_holder(
         &self,
         agent: &str,
@@ -164,9 +172,9 @@ impl Session {
         made
     }
 
-    /// Removes the session of a holder that this session does not reference: its turn stays where it is.
+    /// Removes the session of a holder, unless an entry of this session references it.
     pub fn remove_holder(&self, agent: &str) {
-        // One that it speaks of is somebody else's.
+        // A referenced holder keeps another turn.
         let is_new = !self.children().iter().any(|child| child.agent == agent);
         if is_new && is_agent_id(agent) {
             let _ = fs::remove_dir_all(self.folder().join(AGENTS).join(agent));
@@ -174,7 +182,7 @@ impl Session {
     }
 }
 
-/// Looks for a subagent among those in `folder`, then among those that they have.
+/// Searches for a subagent among `children` in `folder`, then recursively among their subagents.
 fn find(
     folder: &Path,
     children: &[Child],
@@ -185,7 +193,8 @@ fn find(
         let file = folder.join(AGENTS).join(agent).join(FILE);
         return Ok(Some(read_from(&file, 0)?.0));
     }
-    // A holder keeps what was said of the subagents of its turn; their sessions lie where they were made.
+    // Skip holders: a holder has entries about the subagents of its turn, but their sessions stay
+    // where they were created.
     for child in children
         .iter()
         .filter(|child| !child.is_holder && depth > 0)

@@ -1,7 +1,12 @@
 //! Entries of a session file.
 //!
-//! Owns the entry types and their JSON. A type that this version does not know is kept as it is, so that an old host can
-//! open what a newer one wrote. Start from [`Body`].
+//! Owns the entry types and their JSON. An entry is one line, an object whose `type` selects the
+//! variant of [`Body`]. An entry of an unknown type is kept as [`Body::Unknown`], so that an older
+//! host can open a file that a newer host wrote; an entry of a known type that does not parse is an
+//! error, and the reader skips its line with a notice.
+//!
+//! The module must not know how entries are stored or what they add up to: see `log` and
+//! `transcript`. Start from [`Body`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,10 +16,11 @@ use crate::message::{EffectClass, Message, ToolResult, Usage};
 use crate::point::payload::{Source, Tier, TurnSummary};
 use crate::point::trace::{AccessRecord, TraceRecord};
 
-/// Version of the format. A file with a higher one is refused: its known entries may mean something else.
+/// Version of the format. A file with a higher version is refused, because entries of known types
+/// may have changed their meaning.
 pub const VERSION: u32 = 1;
 
-/// One line.
+/// A line of a session file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Unique within the session.
@@ -28,7 +34,7 @@ pub struct Entry {
     pub body: Body,
 }
 
-/// One part of a system prompt, as the ledger keeps it: enough to see who changed the prefix.
+/// Part of a recorded system prompt, without its text: shows which author changed the prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptRow {
     /// Tier of the part.
@@ -37,15 +43,16 @@ pub struct PromptRow {
     pub key: String,
     /// Author of the part.
     pub source: String,
-    /// Length of the text.
+    /// Length of the text, in bytes.
     pub bytes: usize,
-    /// Tokens of the part, estimated.
+    /// Estimated tokens of the part.
     pub tokens: u64,
     /// First 16 hex digits of the text's BLAKE3 hash.
     pub hash: String,
 }
 
-/// A subagent without tools that keeps an archived turn. Its session is the file `agents/ID/session.jsonl` beside this one.
+/// A subagent without tools that keeps an archived turn. Its session is the file
+/// `agents/ID/session.jsonl` in the folder of this session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// Id of the subagent.
@@ -61,11 +68,11 @@ pub struct DueTurn {
     pub turn: u32,
     /// Reason: `max-steps`, `tool-calls` or `token-threshold`.
     pub reason: String,
-    /// Number of attempts.
+    /// Number of attempts so far.
     pub tries: u32,
 }
 
-/// Reason of the end of a skill: the user said so.
+/// Reason of a [`Body::SkillEnded`] entry: the user ended the skill with `/done`.
 pub(crate) const DONE: &str = "done";
 
 /// A skill that stays active from turn to turn, as [`Body::SkillActivated`] keeps it.
@@ -77,7 +84,7 @@ pub struct LastingSkill {
     pub trust: String,
     /// Digest of the skill.
     pub hash: String,
-    /// Maker of the call.
+    /// Author of the activation: `user`, `model`, or `plugin NAME`.
     pub by: String,
     /// Tools that its allow list names; `None` without one.
     pub allow: Option<Vec<String>>,
@@ -85,7 +92,7 @@ pub struct LastingSkill {
     pub deny: Vec<String>,
 }
 
-/// A skill of which a session remembers something, as [`Body::SkillRemembered`] keeps it.
+/// A skill that the session remembers as used or confirmed, as [`Body::SkillRemembered`] keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RememberedSkill {
     /// Id of the skill.
@@ -94,7 +101,7 @@ pub struct RememberedSkill {
     pub trust: String,
     /// Digest of the skill.
     pub hash: String,
-    /// Whether a person let it be used when they were asked; otherwise it was used.
+    /// Whether a person approved the use of the skill; if `false`, the skill was used.
     pub is_confirmed: bool,
 }
 
@@ -102,7 +109,7 @@ pub struct RememberedSkill {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Body {
-    /// The header, in the first line.
+    /// The header, on the first line.
     Session {
         /// Version of the format.
         version: u32,
@@ -112,7 +119,7 @@ pub enum Body {
         provider: String,
         /// Name of the model.
         model: String,
-        /// Id of the session whose agent ran this one's, a subagent.
+        /// Id of the parent session, if this is the session of a subagent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_session: Option<String>,
     },
@@ -123,41 +130,41 @@ pub enum Body {
         /// Name of the model from here on.
         model: String,
     },
-    /// The lines before this one are those of another session, from which this one was forked.
+    /// The session was forked: the file begins with copies of the entries of another session.
     Forked {
-        /// Id of that session.
+        /// Id of the original session.
         from: String,
     },
-    /// A command of the program opened the session for a request of its own: `last` means the one before it.
+    /// A command of the program opened the session for itself; it is never resolved as `last`.
     Aside {
         /// Name of the command.
         by: String,
     },
-    /// A finished turn is to be archived, or no longer is; the last entry of a turn counts.
+    /// A finished turn is due to be archived, or no longer is. The last entry for a turn wins.
     Archival {
         /// Number of the turn.
         turn: u32,
         /// Reason: `max-steps`, `tool-calls` or `token-threshold`.
         reason: String,
-        /// Number of attempts.
+        /// Number of attempts so far.
         tries: u32,
-        /// Whether nothing more is to be done.
+        /// Whether archival of the turn has ended, successfully or not.
         is_over: bool,
     },
     /// A finished message.
     Message {
-        /// Message as it stands in the conversation.
+        /// Message as the conversation contains it.
         message: Message,
     },
     /// A turn starts.
     TurnStart {
         /// Number of the turn.
         turn: u32,
-        /// The text that came in, before any hook.
+        /// Input text as it arrived, before any hook ran.
         input: String,
         /// Source of the input.
         source: Source,
-        /// The slash command that made the input, and its source.
+        /// Slash command that produced the input, with its source.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command: Option<String>,
     },
@@ -169,37 +176,37 @@ pub enum Body {
         command: String,
         /// Result of the command.
         outcome: CommandResult,
-        /// Reason why it failed.
+        /// Reason of the failure, if the command failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Milliseconds that it took.
+        /// Duration in milliseconds.
         duration_ms: u64,
-        /// Tokens that it used.
+        /// Tokens used.
         usage: Usage,
-        /// Cost in US dollars, as far as prices are known.
+        /// Cost in US dollars of the requests with a known price.
         cost_usd: f64,
-        /// Tokens whose model has no known price.
+        /// Tokens of models without a known price.
         unpriced_tokens: u64,
     },
-    /// The loop of a plugin was run, outside of turns.
+    /// The loop of a plugin ran, outside of any turn.
     LoopRun {
         /// Name of the plugin.
         plugin: String,
         /// Result of the run.
         outcome: LoopResult,
-        /// Milliseconds after which it wants to run again.
+        /// Delay in milliseconds after which the loop wants to run again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after_ms: Option<u64>,
-        /// Reason for another run, or for the failure.
+        /// Reason for running again, or of the failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Milliseconds that it took.
+        /// Duration in milliseconds.
         duration_ms: u64,
-        /// Tokens that it used.
+        /// Tokens used.
         usage: Usage,
-        /// Cost in US dollars, as far as prices are known.
+        /// Cost in US dollars of the requests with a known price.
         cost_usd: f64,
-        /// Tokens whose model has no known price.
+        /// Tokens of models without a known price.
         unpriced_tokens: u64,
     },
     /// A turn ended.
@@ -211,30 +218,30 @@ pub enum Body {
         /// Output for the user.
         output: String,
     },
-    /// One call of the provider.
+    /// Request to the provider, with its usage and cost.
     Step {
         /// Number of the turn.
         turn: u32,
         /// Number of the step.
         step: u32,
-        /// Name of the model that was asked.
+        /// Name of the requested model.
         model: String,
-        /// Tokens used, with those that the provider read from its cache and wrote to it.
+        /// Tokens used, including prompt cache reads and writes.
         usage: Usage,
-        /// Cost in US dollars; `None` when no price is known.
+        /// Cost in US dollars; `None` if no price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
-        /// Milliseconds until the end of the answer.
+        /// Milliseconds from the request to the end of the answer.
         latency_ms: u64,
-        /// First 16 hex digits of the BLAKE3 hash of the tool definitions, which come before the system prompt; empty
-        /// without tools.
+        /// First 16 hex digits of the BLAKE3 hash of the tool definitions, which precede the system
+        /// prompt in the request; empty without tools.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         tools: String,
         /// Names of the tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_names: Vec<String>,
     },
-    /// A plugin asked a model.
+    /// A plugin sent a request to a model.
     Asked {
         /// Name of the plugin.
         plugin: String,
@@ -242,17 +249,17 @@ pub enum Body {
         turn: u32,
         /// Number of the step; 0 before the first.
         step: u32,
-        /// Name of the model that was asked.
+        /// Name of the requested model.
         model: String,
         /// Tokens used.
         usage: Usage,
-        /// Cost in US dollars; `None` when no price is known.
+        /// Cost in US dollars; `None` if no price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
-        /// Milliseconds until the end of the answer.
+        /// Milliseconds from the request to the end of the answer.
         latency_ms: u64,
     },
-    /// The host asked a model for itself: for a second look at an answer, for the summary of a turn, or what a transcript says.
+    /// The host sent a request of its own: to reflect, to summarize for archival, or to query.
     HostAsked {
         /// Purpose: `reflect`, `archive` or `query`.
         about: String,
@@ -263,40 +270,40 @@ pub enum Body {
         turn: u32,
         /// Number of the step.
         step: u32,
-        /// Name of the model that was asked.
+        /// Name of the requested model.
         model: String,
         /// Tokens used.
         usage: Usage,
-        /// Cost in US dollars; `None` when no price is known.
+        /// Cost in US dollars; `None` if no price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
-        /// Milliseconds until the end of the answer.
+        /// Milliseconds from the request to the end of the answer.
         latency_ms: u64,
-        /// Text of the question, cut when it is long; it is in no message.
+        /// Text of the question, truncated if it is long. No message contains the question.
         #[serde(default)]
         text: String,
     },
-    /// A request had no answer that could be used, and was paid for as far as can be known.
+    /// A request had no usable answer. Its cost is estimated, as the provider may still bill it.
     Unanswered {
         /// Number of the turn.
         turn: u32,
         /// Number of the step; 0 before the first.
         step: u32,
-        /// Name of the model that was asked.
+        /// Name of the requested model.
         model: String,
         /// Estimated usage.
         usage: Usage,
-        /// Cost in US dollars; `None` when no price is known.
+        /// Cost in US dollars; `None` if no price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
         /// Reason why there is no answer.
         reason: String,
     },
-    /// A subagent starts. Its own session is the file `agents/ID/session.jsonl` beside this one.
+    /// A subagent starts. Its session is `agents/ID/session.jsonl` in the folder of this session.
     SubagentStart {
         /// Id of the subagent.
         agent: String,
-        /// The plugin that runs it; `None` is the model.
+        /// Plugin that runs the subagent; `None` if the model started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plugin: Option<String>,
         /// Task of the subagent.
@@ -308,12 +315,12 @@ pub enum Body {
     SubagentEnd {
         /// Id of the subagent.
         agent: String,
-        /// Answer, or the reason why there is none.
+        /// Answer of the subagent, or the reason why it has none.
         answer: String,
-        /// Whether it failed.
+        /// Whether the subagent failed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
-        /// Tokens used; counted in the turn as well.
+        /// Tokens used. The usage of the turn includes them.
         usage: Usage,
     },
     /// A tool is about to run.
@@ -324,23 +331,25 @@ pub enum Body {
         name: String,
         /// Class of the tool's effects.
         effect_class: EffectClass,
-        /// Final arguments, where no message before states them: a hook changed them, or a plugin makes the call.
+        /// Final arguments, if no earlier message contains them: a hook changed the arguments, or a
+        /// plugin makes the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
-        /// The plugin that makes the call; `None` is the model.
+        /// Plugin that makes the call; `None` if the model does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// A tool call ended or was refused; the result of a call of the model is the message that follows.
+    /// A tool call ended or was refused. Of a call of the model, the next message is the result.
     ToolEnd {
         /// Id of the call.
         call: String,
-        /// Milliseconds that it ran.
+        /// Run time in milliseconds.
         duration_ms: u64,
         /// Plugin or policy that refused the call, if it was refused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refused_by: Option<String>,
-        /// The result of a call that a plugin made, cut when it is long; it is in no message.
+        /// Result of a plugin's call, truncated if it is long. Results of plugins' calls are not in
+        /// any message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<ToolResult>,
     },
@@ -349,63 +358,64 @@ pub enum Body {
         /// Trace record, as JSON.
         record: Value,
     },
-    /// Access of a plugin's code from its sandbox.
+    /// Access of a plugin through its sandbox.
     Access {
         /// Access record, as JSON.
         record: Value,
     },
-    /// A hook of the plugin that keeps the audit log failed or was not called: the log has no line of what it should have seen.
+    /// A hook of the plugin that keeps the audit log did not run to its end, so an event is
+    /// missing.
     AuditGap {
-        /// Agent in which it happened: `main`, or the id of a subagent.
+        /// Agent of the missed event: `main`, or the id of a subagent.
         agent: String,
-        /// Number of the turn, 0 outside one.
+        /// Number of the turn; 0 outside a turn.
         turn: u32,
-        /// Number of the step, 0 outside one.
+        /// Number of the step; 0 outside a step.
         step: u32,
-        /// Point of the hook.
+        /// Extension point of the hook.
         point: String,
-        /// Reason.
+        /// Reason why the hook did not run to its end.
         reason: String,
     },
-    /// A plugin's session state changed. Exactly one of the three last fields is there.
+    /// The session state of a plugin changed. Exactly one of `value`, `blob` and `removed` is set.
     State {
         /// Name of the plugin.
         plugin: String,
-        /// Key within the plugin's own.
+        /// Key within the plugin's namespace.
         key: String,
-        /// Value, when the entry holds it itself.
+        /// Value, if it is stored in the entry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<String>,
-        /// Name of the blob that holds the value.
+        /// Name of the blob that contains the value, if it is large.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blob: Option<String>,
         /// Whether the key was removed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         removed: bool,
     },
-    /// An entry of a plugin's own.
+    /// A custom entry that a plugin keeps for itself.
     Custom {
         /// Name of the plugin.
         plugin: String,
-        /// The plugin's name for it.
+        /// Name that the plugin gave the entry.
         name: String,
-        /// Value.
+        /// Value that the plugin stored.
         value: Value,
     },
-    /// Shown text of an answer became void.
+    /// Streamed text that the user had already seen was withdrawn.
     Corrected {
-        /// Shown text.
+        /// Text that was shown.
         shown: String,
-        /// Replacement; empty when that was still to come.
+        /// Replacement text; empty if the replacement was still to be streamed.
         text: String,
     },
-    /// A plugin added a message; a kept one follows as a message.
+    /// A plugin injected a message. If the message is kept, it follows as [`Body::Message`].
     Injected {
         /// Name of the plugin.
         plugin: String,
-        /// Text.
+        /// Text of the message.
         text: String,
-        /// Whether it was kept.
+        /// Whether the message stays in the conversation.
         keep: bool,
     },
     /// A skill became active.
@@ -416,19 +426,19 @@ pub enum Body {
         trust: String,
         /// Digest of the skill.
         hash: String,
-        /// Maker of the call: `user`, `model`, or `plugin NAME`.
+        /// Author of the activation: `user`, `model`, or `plugin NAME`.
         by: String,
-        /// Whether it stays until `/done`: it is active again when the session is resumed.
+        /// Whether the skill stays active until `/done`, also after the session is resumed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_conversational: bool,
-        /// Tools that its allow list names; `None` without one.
+        /// Tools on the skill's allow list; `None` if it has no allow list.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         allow: Option<Vec<String>>,
-        /// Tools that it denies.
+        /// Tools that the skill denies.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         deny: Vec<String>,
     },
-    /// A fact about a skill that holds for the rest of the session, also after it is resumed.
+    /// A fact about a skill that stays true for the session, also after it is resumed.
     SkillRemembered {
         /// Id of the skill.
         skill: String,
@@ -436,7 +446,8 @@ pub enum Body {
         trust: String,
         /// Digest of the skill.
         hash: String,
-        /// Whether a person let it be used when they were asked; otherwise it was used, in this agent or one below.
+        /// Whether a person approved the use of the skill; if `false`, the skill was used, in this
+        /// agent or a subagent.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_confirmed: bool,
     },
@@ -447,47 +458,48 @@ pub enum Body {
         /// Reason: `turn`, `done`, or `dropped`.
         reason: String,
     },
-    /// System prompt, written when it changed.
+    /// The system prompt changed, or is recorded for the first time.
     Prompt {
-        /// The parts in order.
+        /// Parts of the prompt, in order.
         parts: Vec<PromptRow>,
-        /// Tiers at whose end the request has no cache border any more, because hooks changed the text before it.
+        /// Tiers that no longer end at a cache breakpoint of the request, because hooks changed the
+        /// text before that point.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         lost: Vec<Tier>,
     },
-    /// A turn was cut short; results for the calls it left open follow.
+    /// A turn was cut short. Results for its open calls follow.
     Cut {
         /// Number of the turn.
         turn: u32,
-        /// Reason.
+        /// Reason of the interruption.
         reason: String,
         /// Ids of the calls that had no result.
         calls: Vec<String>,
     },
-    /// Messages were taken out of the conversation and others put in their place, by archival or compaction. The lines
-    /// that hold them stay.
+    /// Archival, compaction or undo removed messages from the conversation and inserted others in
+    /// their place. The entries of the removed messages stay in the file.
     Replaced {
-        /// Reason.
+        /// Reason of the replacement.
         reason: String,
-        /// Ids of the messages taken out.
+        /// Ids of the removed messages.
         removed: Vec<String>,
-        /// Messages that replace the first of them.
+        /// Messages inserted at the position of the first removed message.
         messages: Vec<Message>,
-        /// Holder of the messages, when they are an archived turn.
+        /// Holder that keeps the removed messages, if they are an archived turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         holder: Option<Holder>,
     },
-    /// An entry of a type that this version does not know.
+    /// An entry of a type that this version does not know, kept unchanged.
     #[serde(untagged)]
     Unknown {
-        /// All fields of the entry.
+        /// Fields of the entry.
         #[serde(flatten)]
         fields: Map<String, Value>,
     },
 }
 
-/// The types that this version knows: an entry of one of these that does not read as it should is a bad line, while an
-/// entry of any other type is from another version.
+/// Types that this version knows. An entry of a known type that does not match its format is an
+/// error, while an entry of any other type was written by another version and is kept.
 const KNOWN: &[&str] = &[
     "session",
     "resumed",
@@ -522,7 +534,7 @@ const KNOWN: &[&str] = &[
 ];
 
 impl Entry {
-    /// Reads one line. The error is a phrase for a notice.
+    /// Parses one line. The error is a phrase for a notice.
     pub(super) fn parse(line: &[u8]) -> Result<Self, String> {
         let entry: Self = serde_json::from_slice(line).map_err(|e| e.to_string())?;
         match &entry.body {
@@ -537,14 +549,15 @@ impl Entry {
         }
     }
 
-    /// The line for the file, with its line feed.
+    /// Encodes the entry as a line, including the line feed.
     pub(super) fn line(&self) -> Result<Vec<u8>, serde_json::Error> {
         line(self)
     }
 }
 
-/// Action of a plugin: reads as [`Body::Trace`] or [`Body::Access`]. Written as it is, because there are many of these in a
-/// step and making a [`Value`] of each takes longer than writing it.
+/// Report on an action of a plugin, which parses back as [`Body::Trace`] or [`Body::Access`].
+/// Reports are serialized directly: a step has many of them, and building a [`Value`] for each
+/// takes longer than writing it.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Report<'a> {
@@ -553,7 +566,7 @@ pub enum Report<'a> {
         /// The trace record.
         record: &'a TraceRecord,
     },
-    /// Access of a plugin's code from its sandbox.
+    /// Access of a plugin through its sandbox.
     Access {
         /// The access record.
         record: &'a AccessRecord,
@@ -569,7 +582,7 @@ pub(super) struct ReportLine<'a> {
     pub(super) report: &'a Report<'a>,
 }
 
-/// A line for the file, with its line feed.
+/// Encodes an entry as a line, including the line feed.
 pub(super) fn line(entry: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let mut line = serde_json::to_vec(entry)?;
     line.push(b'\n');

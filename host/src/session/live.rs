@@ -1,6 +1,10 @@
-//! An open session: the one writer of its file, and what the file adds up to.
+//! An open session: the only writer of its file, and the state that the entries add up to.
 //!
-//! Every entry goes through one function that writes it first and takes it into memory after, so the two never differ.
+//! Every entry passes through one function, which appends the entry to the file first and applies
+//! it to the in-memory state second, so that file and memory never differ. The exception are
+//! reports ([`Session::report`]): they may wait in a buffer, because no state depends on them.
+//!
+//! This module must not know the agent loop or what messages mean. Start from [`Session`].
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,15 +25,16 @@ use super::{Error, SessionSpec};
 use crate::lock::lock;
 use crate::message::Message;
 
-/// Result that the model sees when the host stopped before a call had a result.
+/// Result that the model sees for a call that was open when the host stopped.
 const INTERRUPTED: &str =
     "[interrupted: the session ended before this call had a result; it may or may not have run]";
 
-/// An open session. All methods take `&self`: the agent, the trace sink and plugins' handles share it.
+/// An open session, the only writer of its file. All methods take `&self`: the agent, the trace
+/// sink and the handles of plugins share one session.
 ///
-/// Writing is synchronous: a line is some hundred bytes and goes to the page cache. [`Session::sync`] waits for the disk and
-/// is called before anything is changed because of what was written; as all entries are in one file, it covers everything
-/// written before.
+/// A write is synchronous, because a line is a few hundred bytes and goes to the page cache.
+/// [`Session::sync`] waits for the disk. Call it before any action that relies on the entries
+/// written so far; since all entries are in one file, one sync covers them all.
 pub struct Session {
     id: Arc<str>,
     folder: PathBuf,
@@ -44,12 +49,13 @@ struct Inner {
     transcript: Transcript,
     states: States,
     last_entry: Option<String>,
-    /// Failure of a write that no caller could receive; the next sync returns it.
+    /// Write error that no caller could receive. The next sync returns it.
     deferred: Option<Error>,
 }
 
 impl Session {
-    /// Makes the files of a new session, of a subagent below `parent` where one is given. The folder is there and empty.
+    /// Creates the files of a new session. `parent` is the id of the parent session if this is a
+    /// subagent's session. `folder` must exist and be empty.
     pub(super) fn create(
         parent: Option<&str>,
         id: &str,
@@ -62,7 +68,7 @@ impl Session {
         Ok(session)
     }
 
-    /// A session in `folder` with nothing in it.
+    /// Returns an empty session in `folder`.
     fn over(log: Log, id: &str, folder: &Path) -> Self {
         Self {
             id: id.into(),
@@ -80,8 +86,8 @@ impl Session {
         }
     }
 
-    /// Opens the files of a session: repairs the end of the file, reads every valid entry, and closes the calls that an
-    /// interrupted turn left open.
+    /// Opens the files of a session: repairs the end of the file, applies every valid entry, and
+    /// closes the calls of an interrupted turn.
     pub(super) fn open(id: &str, folder: &Path, spec: &SessionSpec) -> Result<Self, Error> {
         let opened = Log::open(folder)?;
         let path = folder.join(FILE);
@@ -126,36 +132,40 @@ impl Session {
         &self.id
     }
 
-    /// The folder that holds its files; a plugin's large outputs may be put beside them.
+    /// Returns the folder with the session's files. Large outputs of plugins may be stored there
+    /// too.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The bytes that its messages refer to; those of a subagent's messages are with the session at the top.
+    /// Returns the blobs that the messages refer to. Blobs of a subagent's messages are stored with
+    /// the root session.
     #[must_use]
     pub fn blobs(&self) -> &Blobs {
         &self.blobs
     }
 
-    /// Whether it was resumed from an earlier run.
+    /// Whether the session was resumed from an earlier run.
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
     }
 
-    /// Returns what was repaired or left out when the session was opened, as messages for the user.
+    /// Returns the notices about repairs and skipped entries from opening the session, as messages
+    /// for the user.
     #[must_use]
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Writes an entry and takes it in. After an error nothing of it is in the file or in memory.
+    /// Appends an entry to the file and applies it. After an error, neither the file nor the memory
+    /// contains any of it.
     pub fn append(&self, body: Body) -> Result<(), Error> {
         self.lock().append(body)
     }
 
-    /// Appends entries of another session unchanged.
+    /// Appends entries of another session unchanged, except for their parent ids.
     pub(super) fn append_copies(&self, entries: Vec<Entry>) -> Result<(), Error> {
         let mut inner = self.lock();
         for entry in entries {
@@ -165,21 +175,23 @@ impl Session {
         Ok(())
     }
 
-    /// Appends like [`Session::append`], for callers that cannot handle an error: the next [`Session::sync`] returns it.
+    /// Appends like [`Session::append`], for callers that cannot handle an error: the next
+    /// [`Session::sync`] returns the error.
     pub fn append_or_defer(&self, body: Body) {
         let mut inner = self.lock();
         let written = inner.append(body);
         inner.defer(written);
     }
 
-    /// Writes what a plugin did, with the next entry or the next sync. An error is deferred as well.
+    /// Appends a report on a plugin's action together with the next entry or at the next sync. An
+    /// error is deferred as in [`Session::append_or_defer`].
     pub fn report(&self, report: &Report<'_>) {
         let mut inner = self.lock();
         let written = inner.report(report);
         inner.defer(written);
     }
 
-    /// Returns once everything written so far is on the disk. Others can go on writing meanwhile.
+    /// Blocks until everything written so far is on the disk. Other threads can append meanwhile.
     pub fn sync(&self) -> Result<(), Error> {
         if let Some(lines) = self.unsynced()? {
             lines.sync();
@@ -187,17 +199,19 @@ impl Session {
         self.lock().log.check()
     }
 
-    /// [Waits](Self::sync) for the disk on a thread of its own, so that nobody else is held up.
+    /// Waits like [`Session::sync`], on a blocking thread, so that the async executor is not
+    /// blocked.
     pub async fn synced(&self) -> Result<(), Error> {
         if let Some(lines) = self.unsynced()? {
-            // A panic there is told as what it leads to: the lines are not known to be on the disk.
+            // A panic in `sync` leaves the lines unsynced, and the next sync waits for them.
             let _ = tokio::task::spawn_blocking(move || lines.sync()).await;
         }
         self.lock().log.check()
     }
 
-    /// Returns the data that a power cut could still lose, to be synced while others continue; `None` when there is none. That
-    /// it failed is told by the next write or sync.
+    /// Returns the data that a power failure could still lose, to be synced while others append;
+    /// `None` if everything is on the disk. If that sync fails, the next write or sync returns the
+    /// error.
     pub(crate) fn unsynced(&self) -> Result<Option<Unsynced>, Error> {
         let mut inner = self.lock();
         if let Some(error) = inner.deferred.take() {
@@ -206,13 +220,13 @@ impl Session {
         inner.log.unsynced()
     }
 
-    /// The whole conversation, oldest first.
+    /// Returns the whole conversation, oldest message first.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         self.lock().transcript.messages.clone()
     }
 
-    /// The last `n` messages, oldest first.
+    /// Returns the last `n` messages, oldest first.
     #[must_use]
     pub fn last_messages(&self, n: usize) -> Vec<Message> {
         let inner = self.lock();
@@ -221,37 +235,37 @@ impl Session {
         messages.get(from..).unwrap_or_default().to_vec()
     }
 
-    /// Whether the conversation has the result of this call.
+    /// Whether the conversation contains a result for this call.
     pub(crate) fn has_result(&self, call: &str) -> bool {
         let inner = self.lock();
         let mut newest_first = inner.transcript.messages.iter().rev();
         newest_first.any(|message| message.has_result(call))
     }
 
-    /// Number of messages in the conversation.
+    /// Returns the number of messages in the conversation.
     #[must_use]
     pub fn n_messages(&self) -> usize {
         self.lock().transcript.messages.len()
     }
 
-    /// Number of the last turn that started; 0 before the first.
+    /// Returns the number of the last turn that started; 0 before the first.
     #[must_use]
     pub fn turn(&self) -> u32 {
         self.lock().transcript.turn
     }
 
-    /// Length of the file, in bytes: where the next entry will be.
+    /// Returns the length of the file in bytes, which is the offset of the next entry.
     pub(crate) fn end(&self) -> u64 {
         self.lock().log.len()
     }
 
-    /// Subagents that have a session of their own below this one, oldest first.
+    /// Returns the direct subagents that have a session of their own, oldest first.
     #[must_use]
     pub fn children(&self) -> Vec<Child> {
         self.lock().transcript.children.clone()
     }
 
-    /// Finished turns that are to be archived, oldest first.
+    /// Returns the finished turns that are due to be archived, in order.
     #[must_use]
     pub fn archival_due(&self) -> Vec<DueTurn> {
         self.lock().transcript.due.values().cloned().collect()
@@ -263,14 +277,15 @@ impl Session {
         self.lock().transcript.skills.clone()
     }
 
-    /// Returns what the session remembers of skills, oldest first.
+    /// Returns the facts that the session remembers about skills, oldest first.
     #[must_use]
     pub fn remembered_skills(&self) -> Vec<RememberedSkill> {
         self.lock().transcript.remembered.clone()
     }
 
-    /// Gives every call of the last assistant message that has no result the one whose message is in `known`, or an error result
-    /// that says `why`. Returns the messages that were added.
+    /// Closes every call of the last assistant message that has no result: appends the message from
+    /// `known` with its result or, if there is none, an error result with the text `why`. Returns
+    /// the appended messages.
     pub fn close_calls(&self, known: &[Message], why: &str) -> Result<Vec<Message>, Error> {
         let mut inner = self.lock();
         if inner.transcript.open_calls().is_empty() {
@@ -279,7 +294,8 @@ impl Session {
         inner.cut(known, why)
     }
 
-    /// Marks a turn that started and never ended as cut, and closes its calls. Nothing happens when the last turn ended.
+    /// Marks a turn that started and did not end as cut, and closes its calls. Does nothing if the
+    /// last turn ended.
     pub fn cut_turn(&self, why: &str) -> Result<Vec<Message>, Error> {
         let mut inner = self.lock();
         if !inner.transcript.is_turn_open && inner.transcript.open_calls().is_empty() {
@@ -288,8 +304,8 @@ impl Session {
         inner.cut(&[], why)
     }
 
-    /// Takes the last turn that has messages out of the conversation; `entries` are all that are in the file. `None` when there
-    /// is none.
+    /// Removes the last turn that still has messages from the conversation; `None` if there is
+    /// none. `entries` must be all entries of the file.
     ///
     /// # Errors
     /// A part of the turn was replaced by a summary, or the file cannot be written.
@@ -315,7 +331,7 @@ impl Session {
         Ok(Some(last.undone))
     }
 
-    /// A value of a plugin's session state.
+    /// Returns a value of a plugin's session state.
     pub fn state_get(&self, plugin: &str, key: &str) -> Result<Option<String>, Error> {
         self.lock().states.get(plugin, key)
     }
@@ -329,13 +345,13 @@ impl Session {
         inner.append(body)
     }
 
-    /// Keys of a plugin's session state that start with `prefix`, sorted.
+    /// Returns the keys of a plugin's session state that start with `prefix`, sorted.
     #[must_use]
     pub fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
         self.lock().states.keys(plugin, prefix)
     }
 
-    /// Keeps an entry of a plugin's own.
+    /// Appends a custom entry of a plugin.
     pub fn append_custom(&self, plugin: &str, name: &str, value: Value) -> Result<(), Error> {
         let mut inner = self.lock();
         let bytes = name.len() + value.to_string().len();
@@ -348,7 +364,8 @@ impl Session {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A panic elsewhere cannot leave the file and the memory apart: the entry is taken in right after it is written.
+        // A poisoned lock is safe to take: an entry is applied right after it is written, so a
+        // panic elsewhere cannot separate file and memory.
         lock(&self.inner)
     }
 }
@@ -368,7 +385,8 @@ impl Inner {
         let unused = self.take_in(&entry.body);
         self.last_entry = Some(entry.id);
         if let Some(blob) = unused {
-            // The new value must be on the disk before the old one goes.
+            // Sync before removing the old blob: a power failure must not lose both the new value
+            // and the old one.
             self.log.sync()?;
             self.states.remove_blob(&blob);
         }
@@ -381,7 +399,7 @@ impl Inner {
         }
     }
 
-    /// The conversation and the states do not depend on reports.
+    /// Appends a report without applying it: neither conversation nor state depend on reports.
     fn report(&mut self, report: &Report<'_>) -> Result<(), Error> {
         let line = ReportLine {
             id: crate::clock::new_id(),

@@ -1,7 +1,13 @@
-//! The file of a session: lines are added at its end and never changed.
+//! The append-only file of a session.
 //!
-//! Owns the lock, the repair of a torn last line, and what happens when the disk fails. It knows lines of bytes, not what
-//! they say. A line counts once it is written; [`Log::sync`] makes sure that it outlives a power cut.
+//! Owns the lock, the repair of an incomplete last line, and the handling of disk errors. A line
+//! counts as written once it is in the file; [`Log::sync`] makes sure that it survives a power
+//! failure.
+//!
+//! Invariants: bytes before the end of the last complete line never change, and once a sync fails,
+//! nothing more is appended, since it is unknown which bytes are on the disk. The module handles
+//! lines as bytes and must not know their meaning, except that the repair parses the last line to
+//! see whether it is complete. Start from [`Log`].
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -12,22 +18,23 @@ use super::Error;
 use super::entry::Entry;
 use super::synced::{Synced, Unsynced};
 
-/// Name of the file within the folder of a session.
+/// Name of the session file in the session's folder.
 pub(super) const FILE: &str = "session.jsonl";
 
-/// Name of the file whose lock says that somebody writes to the session, and which holds that process's id.
+/// Name of the lock file. Its lock marks the session as open for writing, and its content is the
+/// pid of the writer.
 const LOCK: &str = "lock";
 
-/// Maximum number of bytes of lines that wait.
+/// Maximum size of the buffered lines, in bytes.
 const MAX_WAITING_BYTES: usize = 64 << 10;
 
-/// File operations of the log; tests replace them with a full disk.
+/// File operations of the log. Tests replace them to simulate a full disk.
 pub(super) trait Disk: Send + Sync {
-    /// Adds bytes at the end, perhaps only some of them before it fails.
+    /// Appends bytes. If the operation fails, some of them may have been written.
     fn add(&self, bytes: &[u8]) -> io::Result<()>;
-    /// Cuts the file to a length.
+    /// Truncates the file to a length.
     fn cut(&self, len: u64) -> io::Result<()>;
-    /// Returns once everything is on the disk.
+    /// Returns once all data is on the disk.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -50,29 +57,29 @@ impl Disk for File {
 pub(super) struct Log {
     disk: Arc<dyn Disk>,
     path: PathBuf,
-    /// Length of the file up to the end of its last whole line.
+    /// Length of the file up to the end of the last complete line.
     len: u64,
     synced: Arc<Synced>,
-    /// Lines that go into the file with the next one.
+    /// Buffered lines, written together with the next one.
     waiting: Vec<u8>,
-    /// Whether a failed write may have left part of a line behind `len`.
+    /// Whether a failed write may have left part of a line after `len`.
     has_rest: bool,
-    /// Held as long as the log is open.
+    /// Lock file, held while the log is open.
     lock: Option<File>,
 }
 
 /// Result of opening an existing file.
 pub(super) struct Opened {
-    /// The file, ready for more lines.
+    /// The file, positioned to append.
     pub(super) log: Log,
     /// Complete lines of the file.
     pub(super) bytes: Vec<u8>,
-    /// Repairs, as messages.
+    /// Messages about repairs.
     pub(super) notices: Vec<String>,
 }
 
 impl Log {
-    /// Makes the file of a new session. The folder is there.
+    /// Creates the file of a new session. `folder` must exist.
     pub(super) fn create(folder: &Path) -> Result<Self, Error> {
         let lock = lock(folder)?;
         let path = folder.join(FILE);
@@ -103,7 +110,8 @@ impl Log {
         let len = last.map_or(0, |at| at + 1);
         let rest = bytes.get(len..).unwrap_or_default();
         if !rest.is_empty() && Entry::parse(rest).is_ok() {
-            // The line is whole and only its line feed is missing: a JSON object that was cut anywhere does not parse.
+            // Only the line feed is missing: a JSON object truncated at any position does not
+            // parse.
             file.write_all(b"\n")
                 .map_err(|source| Error::write(&path, source))?;
             bytes.push(b'\n');
@@ -140,13 +148,14 @@ impl Log {
         }
     }
 
-    /// Length of the file up to the end of its last whole line, with those that wait.
+    /// Returns the length of the file after all buffered lines are written.
     pub(super) fn len(&self) -> u64 {
         self.len + self.waiting.len() as u64
     }
 
-    /// Adds a line together with the next one, or at the next sync: nothing depends on it, and writing each of many small ones
-    /// costs more than all that is in them. When the process is killed before, it is lost.
+    /// Buffers a line until the next append or sync. Use this for small lines that nothing depends
+    /// on, since a write for each costs more than producing it. If the process is killed before,
+    /// the line is lost.
     pub(super) fn append_with_next(&mut self, line: &[u8]) -> Result<(), Error> {
         if self.waiting.len() + line.len() > MAX_WAITING_BYTES {
             self.append(&[])?;
@@ -155,7 +164,8 @@ impl Log {
         Ok(())
     }
 
-    /// Adds a line, which ends with its line feed. After an error nothing of it is in the file, and it may be tried again.
+    /// Appends a line, which must end with a line feed. After an error nothing of the line is in
+    /// the file, and the caller may retry.
     pub(super) fn append(&mut self, line: &[u8]) -> Result<(), Error> {
         self.check()?;
         let n_waiting = self.waiting.len();
@@ -164,7 +174,7 @@ impl Log {
         if let Err(source) = added {
             self.waiting.truncate(n_waiting);
             self.has_rest = true;
-            // The disk may have room for this even when it is full; if not, the next append tries again.
+            // Truncating may work even on a full disk; if it fails, the next append tries again.
             let _ = self.cut_rest();
             return Err(Error::write(&self.path, source));
         }
@@ -181,7 +191,7 @@ impl Log {
         Ok(())
     }
 
-    /// Returns once every line is on the disk.
+    /// Blocks until every line is on the disk.
     pub(super) fn sync(&mut self) -> Result<(), Error> {
         if let Some(lines) = self.unsynced()? {
             lines.sync();
@@ -189,7 +199,8 @@ impl Log {
         self.check()
     }
 
-    /// Writes what waits to be, and returns what is not on the disk: that takes its time, and lines can be added meanwhile.
+    /// Writes the buffered lines and returns the part of the file that is not synced yet. The
+    /// caller can sync it without the lock on the log, so that others can append meanwhile.
     pub(super) fn unsynced(&mut self) -> Result<Option<Unsynced>, Error> {
         self.check()?;
         if !self.waiting.is_empty() {
@@ -199,7 +210,8 @@ impl Log {
         Ok((len > self.synced.len()).then_some(Unsynced { disk, synced, len }))
     }
 
-    /// Returns the failure of the disk, if it has failed: it is unknown then which bytes are on it, so nothing more is added.
+    /// Returns the error of an earlier sync, if one failed: it is unknown then which bytes are on
+    /// the disk, so nothing more may be appended.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.synced
             .check()
@@ -210,18 +222,18 @@ impl Log {
 impl Drop for Log {
     fn drop(&mut self) {
         if !self.waiting.is_empty() {
-            // Nothing depends on it.
+            // An error here is ignored: nothing depends on buffered lines.
             let _ = self.append(&[]);
         }
         if let Some(lock) = &self.lock {
-            // A process that is being started holds everything open until it is another program, and the lock with it
-            // (flock(2)): closing the file is not enough.
+            // Unlock explicitly, closing the file is not enough: a child process between fork and
+            // exec inherits all descriptors, and with them the lock (flock(2)).
             let _ = lock.unlock();
         }
     }
 }
 
-/// Takes the lock of a session, or says who has it.
+/// Takes the lock of a session. The error names the process that holds it.
 fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK);
     let mut file = private(
@@ -236,7 +248,7 @@ fn lock(folder: &Path) -> Result<File, Error> {
     match file.try_lock() {
         Ok(()) => {
             let pid = std::process::id().to_string();
-            // The id is only for the other side's error message.
+            // The pid only serves the error message of other processes.
             let _ = file
                 .set_len(0)
                 .and_then(|()| file.write_all(pid.as_bytes()));
@@ -254,14 +266,15 @@ fn lock(folder: &Path) -> Result<File, Error> {
     }
 }
 
-/// Sessions hold whatever the user and the tools said, so only their owner reads them.
+/// Makes the file readable by its owner only: sessions contain everything that the user and the
+/// tools said.
 pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Writes a whole file that only its owner reads, and returns once it is on the disk.
+/// Writes a whole file that only its owner can read, and waits until it is on the disk.
 pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file =
         private(OpenOptions::new().write(true).create(true).truncate(true)).open(path)?;
@@ -269,8 +282,8 @@ pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Makes sure that a new name in a folder outlives a power cut. Not every file system can, and then nothing is lost but
-/// that certainty.
+/// Syncs a folder, so that a new directory entry survives a power failure. The error is ignored,
+/// because not every file system supports this and only the guarantee is lost.
 pub(super) fn sync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();

@@ -1,8 +1,13 @@
-//! Sessions on disk: an append-only file of entries for each, and what they add up to.
+//! Sessions on disk: one append-only file of entries per session, and the state that the entries
+//! add up to.
 //!
-//! Owns the format, the lock, the repair of what a crash left, the conversation, the bytes that messages refer to and the
-//! plugins' session state. It must not know who talks to whom: the agent decides what is written and when it must be on the
-//! disk. Nothing that was written is changed or lost; what cannot be read is left out with a notice.
+//! Owns the file format, the lock, crash repair, the conversation, the blobs that messages refer to
+//! and the session state of plugins. It does not know the agent loop: the agent decides what to
+//! write and when the data must be on the disk.
+//!
+//! Invariants: an entry is never changed or deleted once it is written, and at most one process
+//! writes to a session. An entry that cannot be parsed is skipped with a notice and stays in the
+//! file.
 //!
 //! Start from [`SessionStore`], then [`Session`].
 
@@ -33,10 +38,11 @@ pub use undo::Undone;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Most ids that an error names.
+/// Maximum number of session ids that an error message lists.
 const MAX_NAMED: usize = 3;
 
-/// Description of a session: it is written to the file, so that a reader knows who took part.
+/// Description of a session. It is written to the file header, so that a reader knows which
+/// provider and model took part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSpec {
     /// Folder the agent works in.
@@ -60,7 +66,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// A file cannot be written. Everything written before is still there.
+    /// A file cannot be written. Everything written before is still in the file.
     #[error("cannot write {}", path.display())]
     Write {
         /// Path of the session file.
@@ -69,10 +75,10 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// An entry cannot be put as JSON.
+    /// An entry cannot be encoded as JSON.
     #[error("cannot write an entry of the session as JSON")]
     Encode(#[from] serde_json::Error),
-    /// Another process writes to the session.
+    /// Another process holds the lock of the session.
     #[error(
         "the session {} is open in another process{}; end that one first",
         path.display(),
@@ -81,10 +87,10 @@ pub enum Error {
     Locked {
         /// Folder of the session.
         path: PathBuf,
-        /// Id of the process that has it.
+        /// Id of the process that holds the lock, if it is known.
         pid: Option<u32>,
     },
-    /// The file was written by a newer version.
+    /// The file was written by a newer version of the program.
     #[error("{} has version {found} of the format and this version of rind knows {VERSION}; update rind", path.display())]
     Newer {
         /// Path of the session file.
@@ -92,27 +98,27 @@ pub enum Error {
         /// Version of the file.
         found: u32,
     },
-    /// A summary stands for a part of the turn that is to be taken out.
+    /// The turn to undo was partly replaced by a summary.
     #[error("turn {turn} cannot be taken out: a summary has replaced a part of it")]
     Summarized {
         /// Number of the turn.
         turn: u32,
     },
-    /// There is no session at all.
+    /// There is no session in the store.
     #[error("there is no session in {} yet; the first turn begins one", root.display())]
     NoneYet {
-        /// Folder that the sessions are in.
+        /// Folder that contains all sessions.
         root: PathBuf,
     },
     /// No session has this id.
     #[error("there is no session `{wanted}` in {}", root.display())]
     Unknown {
-        /// Id that was asked for.
+        /// Id or prefix that the user gave.
         wanted: String,
-        /// The folder of all sessions.
+        /// Folder that contains all sessions.
         root: PathBuf,
     },
-    /// The last session is of another folder.
+    /// No session belongs to this workspace, although there are sessions of other folders.
     #[error(
         "no session has worked in {} yet; the last one anywhere is {last}, in {elsewhere}: give that id, or work \
          in that folder",
@@ -121,43 +127,43 @@ pub enum Error {
     Elsewhere {
         /// Path of the workspace.
         workspace: PathBuf,
-        /// The last session of another folder.
+        /// Id of the last session of another folder.
         last: String,
-        /// Folder of the last session.
+        /// The session was forked: the file begins with copies of the entries of another session.
         elsewhere: String,
     },
-    /// Several sessions have ids that start so.
+    /// The given prefix matches several session ids.
     #[error(
         "`{wanted}` matches {} sessions, the last used {}; give more of the id, see `rind session list`",
         found.len(),
         found.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")
     )]
     Ambiguous {
-        /// Id that was asked for.
+        /// Prefix that the user gave.
         wanted: String,
-        /// The ids, the last used first.
+        /// Matching ids, the last used first.
         found: Vec<String>,
     },
-    /// A blob does not hold what its name says.
+    /// A blob is corrupt: its hash does not match its name.
     #[error("{} was changed: its content does not fit its name", path.display())]
     Blob {
-        /// Path of the session file.
+        /// Path of the blob.
         path: PathBuf,
     },
-    /// Content that is not text is too large to keep.
+    /// A blob exceeds the limit for one blob or for the session.
     #[error("{size} bytes are not kept: {what}")]
     BlobLimit {
         /// Size in bytes.
         size: u64,
-        /// Limit that was exceeded.
+        /// Description of the limit.
         what: String,
     },
-    /// A plugin went over a limit.
+    /// A plugin exceeded a limit of its session state.
     #[error("plugin `{plugin}` exceeded a limit of its session state: {what}")]
     Limit {
         /// Name of the plugin.
         plugin: String,
-        /// Limit that was exceeded.
+        /// Description of the limit.
         what: String,
     },
 }

@@ -1,7 +1,10 @@
 //! The session state of plugins: keys and values that last as long as the session.
 //!
-//! Owns the limits and the blobs that hold large values. What a change looks like in the file is the session's; this
-//! module only says what to write and remembers what was written. Start from [`States`].
+//! Owns the limits and the blobs for large values. A change takes two steps: [`States::prepare`]
+//! checks it and returns the entry to write, and [`States::apply`] takes it into memory once the
+//! entry is in the file. The module never writes to the session file itself.
+//!
+//! The content of values is opaque to the host. Start from [`States`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,23 +13,24 @@ use super::Error;
 use super::blobs::HashedFiles;
 use super::entry::Body;
 
-/// Longest key, in bytes.
+/// Maximum length of a key, in bytes.
 pub const MAX_KEY_BYTES: usize = 256;
 
-/// Longest value, in bytes.
+/// Maximum length of a value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 16 << 20;
 
-/// All of a plugin's values in a session, in bytes.
+/// Maximum size of all keys and values of a plugin in a session, in bytes.
 pub const MAX_PLUGIN_BYTES: usize = 64 << 20;
 
-/// All that a plugin may write into a session, in bytes, while it is open: old values stay in the file, so a plugin that
-/// sets a key in a loop would fill the disk.
+/// Maximum number of bytes that a plugin may write to a session while it is open. Old values stay
+/// in the file, so without this limit a plugin that sets a key in a loop would fill the disk.
 pub const MAX_WRITTEN_BYTES: usize = 512 << 20;
 
-/// Length in bytes up to which values are in the session file itself; longer ones would make it slow to read.
+/// Length in bytes up to which values are stored in the session file. Longer values go to blobs,
+/// because they would make the file slow to read.
 pub const INLINE_BYTES: usize = 8 << 10;
 
-/// Name of the folder, within that of the session, that holds large values.
+/// Name of the folder for large values, in the session's folder.
 const BLOBS: &str = "blobs";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +48,7 @@ impl Value {
     }
 }
 
-/// The state of every plugin.
+/// Session state of all plugins.
 #[derive(Debug)]
 pub(super) struct States {
     blobs: HashedFiles,
@@ -53,7 +57,7 @@ pub(super) struct States {
 }
 
 impl States {
-    /// Creates an empty state; `folder` is the session's.
+    /// Creates an empty state. `folder` is the folder of the session.
     pub(super) fn new(folder: &Path) -> Self {
         Self {
             blobs: files(folder),
@@ -62,7 +66,8 @@ impl States {
         }
     }
 
-    /// Applies a change that is in the file. Returns the name of a blob that nothing refers to any more.
+    /// Applies a change that is in the file. Returns the name of a blob that is no longer
+    /// referenced, if the change released one.
     pub(super) fn apply(&mut self, body: &Body) -> Option<String> {
         let Body::State {
             plugin,
@@ -106,7 +111,7 @@ impl States {
         }
     }
 
-    /// The keys that start with `prefix`, sorted.
+    /// Returns the keys that start with `prefix`, sorted.
     pub(super) fn keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
         self.plugins
             .get(plugin)
@@ -117,8 +122,8 @@ impl States {
             .collect()
     }
 
-    /// Checks a change against the limits and makes the entry for it; `None` when it changes nothing. A large value is on
-    /// the disk as a blob when this returns.
+    /// Checks a change against the limits and returns the entry for it; `None` if it changes
+    /// nothing. When this returns, a large value is on the disk as a blob.
     pub(super) fn prepare(
         &mut self,
         plugin: &str,
@@ -166,7 +171,7 @@ impl States {
         Ok(Some(entry(None, Some(name), false)))
     }
 
-    /// Counts what a plugin writes into the session.
+    /// Adds to the number of bytes that a plugin has written to the session, and checks the limit.
     pub(super) fn count(&mut self, plugin: &str, bytes: usize) -> Result<(), Error> {
         let written = self.written.entry(plugin.to_owned()).or_default();
         *written = written.saturating_add(bytes);
@@ -175,13 +180,13 @@ impl States {
         })
     }
 
-    /// Removes a blob that nothing refers to. Failing to is no loss but that of space.
+    /// Removes an unreferenced blob. A failure is ignored, because it only wastes space.
     pub(super) fn remove_blob(&self, name: &str) {
         self.blobs.remove(name);
     }
 }
 
-/// Refuses what has more bytes than `most`.
+/// Returns an error if `bytes` exceeds `most`. `what` describes the rejected content.
 fn limit(
     plugin: &str,
     bytes: usize,
@@ -197,12 +202,13 @@ fn limit(
     })
 }
 
-/// The large values of the session in `folder`.
+/// Returns the blob files for large values of the session in `folder`.
 fn files(folder: &Path) -> HashedFiles {
     HashedFiles::new(folder.join(BLOBS))
 }
 
-/// Copies the large values of a session: blobs are removed when nothing in their session refers to them, so a fork has its own.
+/// Copies the large values of a session. A fork needs its own copies, because a session removes
+/// blobs that it no longer references.
 pub(super) fn copy_blobs(from: &Path, to: &Path) -> Result<(), Error> {
     files(from).copy_to(&files(to))
 }

@@ -1,4 +1,12 @@
-//! All sessions of a user: making, finding, listing and reading them.
+//! The store of all sessions of a user: creates, finds, lists, forks and reads them.
+//!
+//! Owns the meaning of session ids as the user gives them: a whole id, a unique prefix, `last`, or
+//! `ID/agents/AGENT` for a subagent. Reading and listing take no lock, so they also work while
+//! another process writes to the session. A file that cannot be parsed as a session must not fail
+//! the list.
+//!
+//! The module must not know what entries mean beyond the rows and summaries that it returns. Start
+//! from [`SessionStore`].
 
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -13,10 +21,10 @@ use super::state::copy_blobs;
 use super::{Error, SessionSpec};
 use crate::disk::private_folder;
 
-/// Lines of a session that are read for the list: its first input is near the top.
+/// Maximum number of lines that are read per session for the list: the first input is near the top.
 const ROW_LINES: usize = 64;
 
-/// The folder of all sessions. Nothing is held open.
+/// Handle of the folder with all sessions. Holds no file open.
 #[derive(Clone, Debug)]
 pub struct SessionStore {
     root: PathBuf,
@@ -33,45 +41,47 @@ pub struct SessionRow {
     pub updated: i64,
     /// Folder the agent worked in.
     pub workspace: String,
-    /// Name of the model it began with.
+    /// Name of the model that the session started with.
     pub model: String,
-    /// First input of the session, if there was one.
+    /// First input of the session, if there is one.
     pub first_input: Option<String>,
-    /// Command of the program that opened it for a request of its own; such a session is never the last.
+    /// Command of the program that opened the session for its own request; such a session is never
+    /// resolved as `last`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aside: Option<String>,
-    /// Length of its file.
+    /// Length of the file, in bytes.
     pub bytes: u64,
 }
 
-/// A session that was asked for, and what it was about when it was last used.
+/// A resolved session, with its workspace and the provider and model of its last use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     /// Id of the session.
     pub id: String,
     /// Folder the agent worked in.
     pub workspace: PathBuf,
-    /// Name of the provider that was used last.
+    /// Name of the provider of the last use.
     pub provider: String,
-    /// Name of the model that was used last.
+    /// Name of the model of the last use.
     pub model: String,
 }
 
 impl SessionStore {
-    /// The sessions in the folder `root`, which need not be there yet.
+    /// Returns the store in the folder `root`, which does not need to exist yet.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Makes a new session.
+    /// Creates a session.
     pub fn create(&self, spec: &SessionSpec) -> Result<Session, Error> {
         let (id, folder) = self.new_folder()?;
         Session::create(None, &id, &folder, spec)
     }
 
-    /// Makes a new session that begins like the session `id`: with all of its entries, or with those up to and including the
-    /// entry `until`. The other session is left as it is and may be open.
+    /// Creates a session that starts with the entries of the session `id`: with all of them, or
+    /// with those up to and including the entry `until`. The original session is not changed and
+    /// may be open.
     pub fn fork(
         &self,
         id: &str,
@@ -109,12 +119,13 @@ impl SessionStore {
         Ok((id, folder))
     }
 
-    /// Opens a session to continue it. `id` is a whole id, as [`SessionStore::resolve`] returns it.
+    /// Opens a session to continue it. `id` must be a whole id, as [`SessionStore::resolve`]
+    /// returns it.
     pub fn resume(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
         Session::open(id, &self.root.join(id), spec)
     }
 
-    /// All sessions, the last written first. A folder that does not hold a session is passed over.
+    /// Returns all sessions, the last written first. Skips folders that do not contain a session.
     pub fn list(&self) -> Result<Vec<SessionRow>, Error> {
         let mut rows = Vec::new();
         let entries = match std::fs::read_dir(&self.root) {
@@ -131,7 +142,8 @@ impl SessionStore {
         Ok(rows)
     }
 
-    /// The id of the one session whose id is or begins with `wanted`; `last` is the one last written by somebody's conversation.
+    /// Returns the id of the only session whose id equals or starts with `wanted`. `last` is the
+    /// most recently written session that is not an aside (see [`SessionRow::aside`]).
     pub fn resolve(&self, wanted: &str) -> Result<String, Error> {
         let mut rows = self.list()?;
         if wanted == "last" {
@@ -154,7 +166,8 @@ impl SessionStore {
         }
     }
 
-    /// Resolves like [`SessionStore::resolve`] for a working folder: `last` is the last session of that folder.
+    /// Resolves like [`SessionStore::resolve`], except that `last` is the last session of the
+    /// folder `workspace`.
     pub fn resolve_in(&self, wanted: &str, workspace: &Path) -> Result<String, Error> {
         if wanted != "last" {
             return self.resolve(wanted);
@@ -184,7 +197,8 @@ impl SessionStore {
         }
     }
 
-    /// Returns workspace, provider and model of a session's last use. Reads its file, but not every line of it.
+    /// Returns workspace, provider and model of a session's last use. Reads the whole file but
+    /// parses only the relevant lines.
     pub fn about(&self, id: &str) -> Result<Resolved, Error> {
         let mut about = Resolved {
             id: id.to_owned(),
@@ -212,7 +226,8 @@ impl SessionStore {
         Ok(about)
     }
 
-    /// The entries of a session whose lines hold one of these texts.
+    /// Returns the entries of a session whose lines contain one of `texts`. Searching the bytes
+    /// first avoids parsing most lines.
     fn entries_with(&self, id: &str, texts: &[&[u8]]) -> Result<Vec<Entry>, Error> {
         let path = self.root.join(id).join(FILE);
         let bytes = std::fs::read(&path).map_err(|source| Error::read(&path, source))?;
@@ -224,7 +239,8 @@ impl SessionStore {
             .collect())
     }
 
-    /// Resolves like [`SessionStore::resolve_in`]; `ID/agents/AGENT` is the session of a subagent, which may be read.
+    /// Resolves like [`SessionStore::resolve_in`] and also accepts `ID/agents/AGENT`, the session
+    /// of a subagent, which can only be read.
     pub fn resolve_any(&self, wanted: &str, workspace: &Path) -> Result<String, Error> {
         let Some((id, below)) = wanted.split_once('/') else {
             return self.resolve_in(wanted, workspace);
@@ -237,14 +253,15 @@ impl SessionStore {
         Err(self.unknown(wanted))
     }
 
-    /// Counts the turns of a session. Reads its file, but not every line of it.
+    /// Counts the turns of a session. Reads the whole file but parses only the relevant lines.
     pub fn n_turns(&self, id: &str) -> Result<usize, Error> {
         let entries = self.entries_with(id, &[b"turn-start"])?;
         let is_start = |entry: &&Entry| matches!(entry.body, Body::TurnStart { .. });
         Ok(entries.iter().filter(is_start).count())
     }
 
-    /// Every entry of a session that can be read, without opening it for writing; and what could not be read, in words.
+    /// Returns every readable entry of a session, and notices about the unreadable ones. Does not
+    /// open the session for writing.
     pub fn read(&self, id: &str) -> Result<(Vec<Entry>, Vec<String>), Error> {
         let path = self.root.join(id).join(FILE);
         let bytes = std::fs::read(&path).map_err(|source| Error::read(&path, source))?;
@@ -252,7 +269,8 @@ impl SessionStore {
     }
 }
 
-/// Reads lines. One that cannot be read is left out with a notice: it stays in the file, where a person can look at it.
+/// Parses the lines of a file. A line that cannot be parsed is skipped with a notice and stays in
+/// the file, so that a person can inspect it.
 pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Vec<String>), Error> {
     let (mut entries, mut notices) = (Vec::new(), Vec::new());
     for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {

@@ -1,6 +1,7 @@
-//! Tracks how much of a file is on the disk.
+//! Tracking of how much of a file is on the disk.
 //!
-//! The disk is waited for without the lock on the session, so that others write meanwhile: perhaps on another thread.
+//! Syncing happens without the lock on the session, possibly on another thread, so that others can
+//! append meanwhile.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,14 +10,15 @@ use std::sync::{Arc, Mutex};
 use super::log::Disk;
 use crate::lock::lock;
 
-/// State of one file.
+/// Sync state of one file.
 pub(super) struct Synced {
-    /// Length up to which it is on the disk.
+    /// Length up to which the file is on the disk.
     len: AtomicU64,
     has_failed: AtomicBool,
-    /// Error that was not reported yet.
+    /// Error of the failed sync, until the first caller takes it.
     why: Mutex<Option<io::Error>>,
-    /// Lock held during a sync: an operating system reports a failed write only once, and every waiting caller must see it.
+    /// Lock held during a sync: the operating system reports a write error only once, and every
+    /// waiting caller must see it.
     working: Mutex<()>,
 }
 
@@ -34,7 +36,7 @@ impl Synced {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Whether the disk has failed.
+    /// Returns an error if a sync has failed.
     pub(super) fn check(&self) -> io::Result<()> {
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
@@ -44,16 +46,16 @@ impl Synced {
     }
 }
 
-/// Lines that a power cut could still take.
+/// Data that a power failure could still lose.
 pub(crate) struct Unsynced {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) synced: Arc<Synced>,
-    /// Length of the file up to their end.
+    /// Length of the file up to the end of this data.
     pub(super) len: u64,
 }
 
 impl Unsynced {
-    /// Returns once they are on the disk, or it has failed: [`Synced::check`] says which.
+    /// Blocks until the data is on the disk or the sync fails: [`Synced::check`] tells which.
     pub(crate) fn sync(self) {
         let synced = &self.synced;
         let _working = lock(&synced.working);

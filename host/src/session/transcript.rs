@@ -1,7 +1,9 @@
 //! The conversation that the entries of a session add up to.
 //!
-//! Owns the rule that every tool call has a result and every result a call, which providers insist on. It touches no
-//! file. Start from [`Transcript::apply`].
+//! Owns the invariant that providers insist on: every tool call has a result, and every result has
+//! a call. The module does no I/O and must not know where entries come from: the session feeds it
+//! entries in order, both when it opens a file and when it appends to one. Start from
+//! [`Transcript::apply`].
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,22 +11,22 @@ use super::children::{self, Child};
 use super::entry::{Body, DONE, DueTurn, LastingSkill, RememberedSkill};
 use crate::message::{Message, Role, ToolCall, unanswered};
 
-/// Conversation, and the position of its last turn.
+/// Conversation and other state that results from the entries of a session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Transcript {
     pub(super) messages: Vec<Message>,
     /// Number of the last turn that started.
     pub(super) turn: u32,
-    /// Whether that turn has not ended.
+    /// Whether the last turn has not ended.
     pub(super) is_turn_open: bool,
     pub(super) has_header: bool,
     /// Subagents that have a session below this one, oldest first.
     pub(super) children: Vec<Child>,
-    /// Finished turns that are to be archived, by their number.
+    /// Finished turns that are due to be archived, keyed by turn number.
     pub(super) due: BTreeMap<u32, DueTurn>,
     /// Skills that stay active from turn to turn, oldest first.
     pub(super) skills: Vec<LastingSkill>,
-    /// Facts about skills that hold for the rest of the session, oldest first.
+    /// Facts about skills that stay true for the rest of the session, oldest first.
     pub(super) remembered: Vec<RememberedSkill>,
 }
 
@@ -86,7 +88,8 @@ impl Transcript {
                 hash: hash.clone(),
                 is_confirmed: *is_confirmed,
             }),
-            // What lasts ends when somebody says so; one of the same name that does not, ends for itself.
+            // Only `/done` ends a lasting skill. A skill of the same name that was active for one
+            // turn ends with another reason.
             Body::SkillEnded { skill, reason } if reason == DONE => {
                 self.skills.retain(|own| own.skill != *skill);
             }
@@ -103,7 +106,7 @@ impl Transcript {
         self.messages.splice(at..at, messages.iter().cloned());
     }
 
-    /// Calls of the last assistant message that have no result yet.
+    /// Returns the calls of the last assistant message that have no result yet.
     pub(super) fn open_calls(&self) -> Vec<ToolCall> {
         let is_last = |message: &Message| message.role == Role::Assistant;
         let Some(at) = self.messages.iter().rposition(is_last) else {
@@ -112,8 +115,9 @@ impl Transcript {
         unanswered(&self.messages[at..]).cloned().collect()
     }
 
-    /// Mends what bad lines tore apart: a result without its call is left out, and a call that lost its result gets one.
-    /// Calls still open at the end are left to [`Transcript::open_calls`]. Returns what was done, in words.
+    /// Restores the pairing of calls and results after unreadable lines: drops a result without its
+    /// call, and inserts an error result for a call that lost its result. Calls still open at the
+    /// end are left to [`Transcript::open_calls`]. Returns notices about the changes.
     pub(super) fn mend(&mut self) -> Vec<String> {
         let mut notices = Vec::new();
         let mut mended = Vec::with_capacity(self.messages.len());
@@ -146,7 +150,7 @@ impl Transcript {
     }
 }
 
-/// Result that the model sees when the line with a result could not be read.
+/// Result that the model sees if the line with the real result could not be read.
 const LOST: &str = "[lost: the session file has no readable result of this call]";
 
 #[cfg(test)]
@@ -154,7 +158,8 @@ mod tests {
     use super::*;
     use crate::message::{Content, ToolResult};
 
-    /// A transcript in short: `u`, `a` with the digits of its calls, a digit for a result.
+    /// Builds a transcript from a shape: `u` is a user message, `a` with digits an assistant
+    /// message with these calls, a digit a result.
     fn transcript(short: &str) -> Transcript {
         let call = |id: char| ToolCall::new(id, "read_file", serde_json::json!({}));
         let message = |word: &str| match word.strip_prefix('a') {
@@ -171,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Writes a transcript as a shape; a failed result has a `!`.
+    /// Formats a transcript as a shape; a failed result is followed by `!`.
     fn shape(transcript: &Transcript) -> String {
         let word = |message: &Message| {
             let results = message.tool_results();
@@ -193,7 +198,7 @@ mod tests {
     fn a_call_that_lost_its_result_gets_one_and_a_result_without_its_call_is_left_out() {
         for (before, after, n_notices) in [
             ("u a12 1 2 a", "u a12 1 2 a", 0),
-            // Ids may come again in a later step, and calls at the end stay open.
+            // Call ids may repeat in a later step, and calls at the end stay open.
             ("a1 1 a1 1", "a1 1 a1 1", 0),
             ("a12 1", "a12 1", 0),
             ("a12 2 u", "a12 2 1! u", 1),

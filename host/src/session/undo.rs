@@ -1,6 +1,7 @@
-//! Taking the last turn out of a conversation.
+//! Undo of the last turn: selects the messages to remove from the conversation.
 //!
-//! Owns which messages that are. The lines of the turn stay in the file; what is written is that they are gone.
+//! The entries of the turn stay in the file; the session appends a [`Body::Replaced`] entry that
+//! removes its messages.
 
 use std::collections::HashSet;
 
@@ -8,31 +9,32 @@ use super::Error;
 use super::entry::{Body, Entry};
 use crate::message::Message;
 
-/// Reason in the entry that takes the messages out.
+/// Reason in the [`Body::Replaced`] entry.
 pub(super) const REASON: &str = "undone";
 
-/// A turn that was taken out of the conversation.
+/// A turn that was removed from the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undone {
     /// Number of the turn.
     pub turn: u32,
-    /// Input of the turn, as it came in.
+    /// Input of the turn, as it arrived.
     pub input: String,
-    /// Number of messages that were taken out.
+    /// Number of removed messages.
     pub n_messages: usize,
 }
 
-/// A turn that may be taken out.
+/// The turn to undo.
 pub(super) struct LastTurn {
     pub(super) turn: u32,
     pub(super) messages: Vec<String>,
     pub(super) undone: Undone,
 }
 
-/// Finds the last turn of which something is in the conversation.
+/// Finds the last turn that still has messages in the conversation.
 ///
 /// # Errors
-/// A summary stands for a part of it: taking out the rest would leave the summary without what it belongs to.
+/// A summary replaced a part of the turn: removing the rest would leave the summary without its
+/// context.
 pub(super) fn last_turn(
     entries: &[Entry],
     conversation: &[Message],

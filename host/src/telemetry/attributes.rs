@@ -1,4 +1,7 @@
-//! Attributes of spans: names, numbers and outcomes, and no text that anybody wrote.
+//! Attributes of spans: names, numbers and outcomes only.
+//!
+//! Invariant: no attribute contains text that a user, a model or a tool wrote. A name from such a
+//! source is checked first; see the tool names. The module must not know how spans nest.
 
 use opentelemetry::trace::Span;
 use opentelemetry::{Array, KeyValue, StringValue, Value};
@@ -69,7 +72,7 @@ fn agent(provider: &str, id: Option<&str>) -> (String, Vec<KeyValue>) {
     (format!("{} {name}", n::INVOKE_AGENT), attributes)
 }
 
-/// Adds to a span what the event tells that ends it, or the turn of its subagent.
+/// Adds the attributes from the event that ends a span, or that ends the turn of a subagent.
 pub(super) fn ended(open: &mut Open, event: &Event) {
     match event {
         Event::RequestEnd {
@@ -126,7 +129,8 @@ fn finish_reasons(finish: Finish) -> Value {
     Value::Array(Array::String(vec![StringValue::from(reason)]))
 }
 
-/// The name of a tool. A model may ask for one that cannot be and write anything there.
+/// Returns the name of a tool if it is valid, and a placeholder otherwise: a model can request a
+/// tool with any text as its name.
 fn tool(name: &str) -> &str {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
     if (1..=64).contains(&name.len()) && name.bytes().all(is_name) {
@@ -151,7 +155,8 @@ pub(super) fn hook(record: &TraceRecord) -> Vec<KeyValue> {
     attributes
 }
 
-/// Returns the attributes of an access, without its target, which may be a path or an address that somebody typed.
+/// Returns the attributes of an access, without its target, which may be a path or an address from
+/// the user.
 pub(super) fn access(record: &AccessRecord) -> Vec<KeyValue> {
     vec![
         KeyValue::new(n::PLUGIN, record.plugin.to_string()),
@@ -179,7 +184,7 @@ pub(super) fn number(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Returns the name of a case, as it is in JSON.
+/// Returns the name of an enum variant, as in JSON.
 pub(super) fn word(case: &impl Serialize) -> String {
     let value = serde_json::to_value(case).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

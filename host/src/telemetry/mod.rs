@@ -1,14 +1,21 @@
-//! Turns as OpenTelemetry traces, with the names of the GenAI conventions.
+//! Turns as OpenTelemetry traces, with the names of the GenAI semantic conventions.
 //!
-//! Listens to the events of a session like any other: a turn is a span `invoke_agent`, each request in it `chat`, each tool call
-//! `execute_tool`, a subagent another `invoke_agent` below the call that started it; hooks that did something or failed are
-//! events of the span that they belong to. What is said stays out of it: no prompts, arguments, results, refusals or paths
-//! leave, only names, numbers and outcomes. It must not hold a turn up: whoever listens to events is not waited for, spans go
-//! into a queue with a bound, and the end waits for the collector no longer than it is told.
+//! Listens to the events of a session like any other listener. A turn is a span `invoke_agent`,
+//! each of its requests a span `chat`, and each tool call a span `execute_tool`. A subagent is
+//! another `invoke_agent` below the call that started it. Hooks that changed something or failed
+//! are events of the span that they belong to.
 //!
-//! Where spans go is in the variables of the OpenTelemetry specification, which its library reads by itself:
-//! `OTEL_EXPORTER_OTLP_ENDPOINT`, `_HEADERS` and `_TIMEOUT` (each also as `OTEL_EXPORTER_OTLP_TRACES_…`), `OTEL_SERVICE_NAME`,
-//! `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`. Start from [`Telemetry`].
+//! Invariants: no content leaves the process, so spans have names, numbers and outcomes, but no
+//! prompts, arguments, results, refusals or paths. Telemetry never delays a turn: events arrive
+//! through a channel, spans go to a bounded queue, and [`Telemetry::finish`] waits for the
+//! collector up to a timeout.
+//!
+//! The destination is configured with the environment variables of the OpenTelemetry specification,
+//! which the library reads itself: `OTEL_EXPORTER_OTLP_ENDPOINT`, `_HEADERS` and `_TIMEOUT` (each
+//! also as `OTEL_EXPORTER_OTLP_TRACES_…`), `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` and
+//! `OTEL_TRACES_SAMPLER`.
+//!
+//! Start from [`Telemetry`].
 
 mod attributes;
 mod names;
@@ -30,10 +37,10 @@ use crate::provider::install_tls;
 use outbox::Outbox;
 use tree::Tree;
 
-/// Name of the service where the environment names none.
+/// Service name if the environment sets none.
 const SERVICE: &str = "rind";
 
-/// Error that keeps telemetry off.
+/// Error that prevents telemetry from starting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -44,31 +51,29 @@ pub enum Error {
     Settings(String),
 }
 
-/// Spans that did not arrive.
+/// Error for spans that did not reach the collector.
 #[derive(Debug, thiserror::Error)]
 #[error("{n_spans} OpenTelemetry spans were not sent: {why}")]
 pub struct Lost {
-    /// Number of spans.
+    /// Number of lost spans.
     pub n_spans: u64,
-    /// Error of the first of them.
+    /// First error of an export, or the reason why spans were dropped.
     pub why: String,
 }
 
-/// Makes traces of events and sends them.
+/// Builds traces from events and sends them.
 #[derive(Debug)]
 pub struct Telemetry {
     tree: Tree,
     outbox: Outbox,
     sending: JoinHandle<()>,
-    /// Provider of the spans, which stop when it is dropped.
+    /// Provider of the spans. Spans end when it is dropped.
     _provider: SdkTracerProvider,
 }
 
 impl Telemetry {
-    /// Starts to send to where the environment says, over HTTP. To be called in a runtime.
-    ///
-    /// # Errors
-    /// The settings in the environment cannot be used.
+    /// Starts sending to the destination from the environment, over HTTP. Must be called in a Tokio
+    /// runtime.
     pub fn start() -> Result<Self, Error> {
         install_tls();
         let exporter = opentelemetry_otlp::SpanExporter::builder()
@@ -79,7 +84,7 @@ impl Telemetry {
         Ok(Self::over(exporter))
     }
 
-    /// Starts to send with an exporter of one's own. To be called in a runtime.
+    /// Starts sending with a custom exporter. Must be called in a Tokio runtime.
     pub fn over(mut exporter: impl SpanExporter + 'static) -> Self {
         let resource = resource();
         exporter.set_resource(&resource);
@@ -99,15 +104,15 @@ impl Telemetry {
         }
     }
 
-    /// Takes an event in. Never waits.
+    /// Processes an event. Never blocks.
     pub fn take(&mut self, event: &Stamped) {
         self.tree.take(event);
     }
 
-    /// Sends what is left, for at most `limit`.
+    /// Ends all spans, and waits at most `limit` until they are sent.
     ///
     /// # Errors
-    /// Some spans did not arrive, now or before.
+    /// Some spans did not reach the collector, now or earlier.
     pub async fn finish(mut self, limit: Duration) -> Result<(), Lost> {
         self.tree.close();
         self.outbox.close();
@@ -144,7 +149,7 @@ fn resource() -> Resource {
     builder.build()
 }
 
-/// The text without what it quotes: an endpoint may hold a password.
+/// Removes the quoted part of an error text: an endpoint URL may contain a password.
 fn without_quotes(text: &str) -> String {
     let quoted = text
         .split_once('\'')

@@ -1,14 +1,15 @@
-//! Every name that leaves in a trace: those of the GenAI conventions, and Rind's own.
+//! Names of all spans, attributes and events in traces: those of the GenAI conventions, and Rind's
+//! own.
 //!
-//! The conventions are still being developed, and their crate for Rust has only what they were before they moved to a
-//! repository of their own (`open-telemetry/semantic-conventions-genai`). So the names are written out, and a change of theirs
-//! is a change here and nowhere else.
+//! The conventions are still in development, and the Rust crate contains only their state before
+//! they moved to their own repository (`open-telemetry/semantic-conventions-genai`). Therefore the
+//! names are defined here, and this is the only module to change when they change.
 
-/// Operation: one of the operations below.
+/// Kind of operation: one of the operations below.
 pub(super) const GEN_AI_OPERATION_NAME: &str = "gen_ai.operation.name";
 pub(super) const GEN_AI_PROVIDER_NAME: &str = "gen_ai.provider.name";
 pub(super) const GEN_AI_CONVERSATION_ID: &str = "gen_ai.conversation.id";
-/// Name of an agent: one of the two below.
+/// Name of an agent: `main` or `subagent`.
 pub(super) const GEN_AI_AGENT_NAME: &str = "gen_ai.agent.name";
 pub(super) const GEN_AI_AGENT_ID: &str = "gen_ai.agent.id";
 pub(super) const GEN_AI_REQUEST_MODEL: &str = "gen_ai.request.model";
@@ -25,33 +26,33 @@ pub(super) const GEN_AI_TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
 pub(super) const GEN_AI_TOOL_TYPE: &str = "gen_ai.tool.type";
 pub(super) const ERROR_TYPE: &str = "error.type";
 
-/// Operation of a turn, or of a subagent.
+/// Operation of a turn or a subagent.
 pub(super) const INVOKE_AGENT: &str = "invoke_agent";
 pub(super) const CHAT: &str = "chat";
 pub(super) const EXECUTE_TOOL: &str = "execute_tool";
-/// Type of every tool here: the host runs it.
+/// Type of every tool: the host runs it as a function.
 pub(super) const FUNCTION: &str = "function";
 
 pub(super) const OTHER: &str = "_OTHER";
 
 pub(super) const MAIN: &str = "main";
-/// Name of every subagent; which one says its id.
+/// Agent name of every subagent; the agent id tells them apart.
 pub(super) const SUBAGENT: &str = "subagent";
 
-/// Span of a conversation that is made shorter.
+/// Span of a compaction.
 pub(super) const COMPACT: &str = "compact";
-/// Span of a turn that is moved to a holder, after its end.
+/// Span of the archival of a turn, after the end of the turn.
 pub(super) const ARCHIVE: &str = "archive";
-/// Event of a hook that did something, failed or was left out.
+/// Event of a hook that changed something, failed or was skipped.
 pub(super) const HOOK: &str = "rind.hook";
-/// Event of a plugin that reached out of its sandbox.
+/// Event of a plugin's access through its sandbox.
 pub(super) const ACCESS: &str = "rind.access";
 pub(super) const RETRY: &str = "rind.retry";
 pub(super) const TOOL_START: &str = "rind.tool.start";
 
-/// Name of a plugin: of a hook, of the tool's owner, of who asks.
+/// Name of a plugin: the owner of a hook or a tool, or the sender of a request.
 pub(super) const PLUGIN: &str = "rind.plugin";
-/// Plugin that makes a tool call in the place of the model.
+/// Plugin that makes a tool call, if it is not the model.
 pub(super) const BY: &str = "rind.by";
 pub(super) const POINT: &str = "rind.point";
 pub(super) const OUTCOME: &str = "rind.outcome";
@@ -70,7 +71,7 @@ pub(super) const HOOK_CALLS: &str = "rind.hooks.calls";
 pub(super) const HOOK_MICROS: &str = "rind.hooks.micros";
 /// Number of messages that are replaced or moved.
 pub(super) const MESSAGES: &str = "rind.messages";
-/// Tokens that the request would have without, or that they have.
+/// Tokens of the request without the compaction, or of the messages that are archived.
 pub(super) const TOKENS: &str = "rind.tokens";
 pub(super) const COMPACT_BUILT_IN: &str = "rind.compact.built_in";
 pub(super) const ARCHIVED: &str = "rind.archive.done";
@@ -80,11 +81,11 @@ pub(super) const DELAY_MS: &str = "rind.delay_ms";
 
 /// `error.type` of a request without an answer.
 pub(super) const NO_ANSWER: &str = "no_answer";
-/// `error.type` of a tool call that was refused.
+/// `error.type` of a refused tool call.
 pub(super) const DENIED: &str = "denied";
-/// `error.type` of a tool that failed.
+/// `error.type` of a failed tool call.
 pub(super) const TOOL_ERROR: &str = "tool_error";
-/// `error.type` of what the turn did not wait for.
+/// `error.type` of an operation that was still running when its turn ended.
 pub(super) const CANCELLED: &str = "cancelled";
-/// `error.type` of a subagent without an answer.
+/// `error.type` of a subagent without an answer, or of a failed turn.
 pub(super) const FAILED: &str = "failed";

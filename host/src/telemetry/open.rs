@@ -1,4 +1,4 @@
-//! A span that has not ended.
+//! An open span, with the state needed to end it.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -14,7 +14,8 @@ pub(super) struct Open {
     pub(super) span: Span,
     pub(super) context: Context,
     has_failed: bool,
-    /// Hook calls and the microseconds that they took; only of a whole turn.
+    /// Number of hook calls and their total duration in microseconds; only for the span of a turn
+    /// or a subagent.
     pub(super) hooks: Option<(i64, f64)>,
 }
 
@@ -36,14 +37,15 @@ impl Open {
         self.span.add_event_with_timestamp(name, at, attributes);
     }
 
-    /// Marks the span as failed; the first of several failures is kept, as the cause of the others.
+    /// Marks the span as failed. Only the first failure is recorded, since it is the cause of the
+    /// others.
     pub(super) fn fail(&mut self, kind: impl Into<Cow<'static, str>>) {
         if std::mem::replace(&mut self.has_failed, true) {
             return;
         }
         let kind: Cow<'static, str> = kind.into();
         self.set(n::ERROR_TYPE, kind);
-        // Without a description: it would be somebody's words.
+        // No description: it would be content, which must not leave the process.
         self.span.set_status(Status::error(""));
     }
 
@@ -55,7 +57,8 @@ impl Open {
         self.span.end_with_timestamp(at);
     }
 
-    /// Ends what has no end of its own.
+    /// Ends a span that got no end event of its own. Unless it is a turn or a subagent, it counts
+    /// as cancelled.
     pub(super) fn cut(mut self, at: SystemTime) {
         if self.hooks.is_none() {
             self.fail(n::CANCELLED);

@@ -1,4 +1,9 @@
-//! Spans on their way to the collector: a queue that is never waited for, and a task that sends what is in it.
+//! Spans on their way to the collector: a bounded queue that never blocks the sender, and a task
+//! that exports batches from it.
+//!
+//! Invariant: a span that is not exported is counted as lost, whether the queue was full, the
+//! export failed or time ran out. The module must not know what the spans describe. Start from
+//! [`Outbox`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,14 +17,14 @@ use tokio::time::Instant;
 
 use crate::lock::lock;
 
-/// Spans that wait at most: what the specification has as the default. Further ones are lost, so that a collector that does
-/// not answer costs memory only up to here.
+/// Maximum number of queued spans, the specification's default. Spans beyond it are dropped, so
+/// that the memory for an unresponsive collector is bounded.
 const MAX_WAITING: usize = 2048;
 
-/// Spans of one request at most, as in the specification.
+/// Maximum number of spans per request, the specification's default.
 const MAX_BATCH: usize = 512;
 
-/// Time that a span waits for others to be sent with.
+/// Time that a span waits for more spans to form a batch.
 const DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
@@ -27,7 +32,7 @@ pub(super) struct Outbox(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    /// `None` once no more may come.
+    /// Sender of the queue; `None` after the queue is closed.
     sender: Mutex<Option<Sender<SpanData>>>,
     n_ended: AtomicU64,
     n_sent: AtomicU64,
@@ -35,7 +40,7 @@ struct State {
 }
 
 impl Outbox {
-    /// An empty one, and the end that is sent from.
+    /// Creates an empty queue. Returns it with its receiver.
     pub(super) fn new() -> (Self, Receiver<SpanData>) {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let state = State {
@@ -47,7 +52,7 @@ impl Outbox {
         (Self(Arc::new(state)), receiver)
     }
 
-    /// Takes no more; what is in it is still sent.
+    /// Closes the queue for new spans. Queued spans are still sent.
     pub(super) fn close(&self) {
         lock(&self.0.sender).take();
     }
@@ -59,7 +64,7 @@ impl Outbox {
         (n_lost > 0).then(|| (n_lost, lock(&self.0.why).clone()))
     }
 
-    /// Sends what comes, until no more may come and all was tried.
+    /// Exports batches until the queue is closed and empty.
     pub(super) async fn send(self, exporter: impl SpanExporter, mut spans: Receiver<SpanData>) {
         let mut batch = Vec::new();
         while spans.recv_many(&mut batch, MAX_BATCH).await > 0 {
@@ -89,7 +94,7 @@ impl SpanProcessor for Outbox {
         }
         self.0.n_ended.fetch_add(1, Ordering::AcqRel);
         if let Some(sender) = &*lock(&self.0.sender) {
-            // A full queue loses it, which the counts show.
+            // If the queue is full, the span is dropped; the counters show the loss.
             let _ = sender.try_send(span);
         }
     }

@@ -1,4 +1,8 @@
-//! Builds spans from events: one for each part of a turn.
+//! Builds spans from events: one span per part of a turn.
+//!
+//! Owns which spans are open and how they nest; the tree of parts itself comes from the events
+//! ([`Part`]), and the attributes from `attributes`. A part that gets no end event ends with the
+//! agent that contains it. It must not know how spans are sent. Start from [`Tree`].
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -18,7 +22,7 @@ pub(super) struct Tree {
     tracer: SdkTracer,
     provider: String,
     open: HashMap<Part, Open>,
-    /// The last turn of the main agent: it is archived after its end.
+    /// Context of the last finished turn of the main agent, the parent for its archival.
     ended: Context,
     last: SystemTime,
 }
@@ -34,12 +38,12 @@ impl Tree {
         }
     }
 
-    /// Ends what is open: nothing more comes.
+    /// Ends all open spans.
     pub(super) fn close(&mut self) {
         self.cut(|_| true);
     }
 
-    /// Ends the parts that have no end of their own.
+    /// Ends the spans of parts that get no end event of their own.
     fn cut(&mut self, is_over: impl Fn(&Part) -> bool) {
         for (_, open) in self.open.extract_if(|part, _| is_over(part)) {
             open.cut(self.last);
@@ -68,7 +72,7 @@ impl Tree {
         let above = self.above(stamped).and_then(|above| self.open.get(&above));
         let context = above.map(|above| above.context.clone());
         let (context, is_turn) = match &stamped.event {
-            // A subagent's span began with the subagent.
+            // The span of a subagent began with `subagent-start`.
             Event::TurnStart { .. } if !stamped.is_main() && context.is_some() => return,
             Event::TurnStart { .. } => (Context::new(), true),
             Event::SubagentStart { .. } => (context.unwrap_or_default(), true),
@@ -76,7 +80,8 @@ impl Tree {
                 let is_after = context.is_none();
                 (context.unwrap_or_else(|| self.ended.clone()), is_after)
             }
-            // A summary may be asked for when the turn that it was prepared beside has ended.
+            // A request for a summary may start after the turn during which it was prepared has
+            // ended.
             Event::RequestStart { .. } => (context.unwrap_or_else(|| self.ended.clone()), false),
             _ => match context {
                 Some(context) => (context, false),
@@ -120,7 +125,7 @@ impl Tree {
         ended(&mut open, &stamped.event);
         if let Event::TurnEnd { .. } = stamped.event {
             self.ended = open.context.clone();
-            // Subagents end with the turn.
+            // Subagents that are still open end with the turn.
             self.close();
         } else if open.hooks.is_some() {
             self.cut(|below| below.agent() == part.agent());
@@ -132,7 +137,7 @@ impl Tree {
         let agent = &stamped.agent;
         let turn = match Part::Agent(agent.clone()) {
             turn if self.open.contains_key(&turn) => turn,
-            // Archival after its end.
+            // Archival runs after the end of the turn.
             _ => Part::Aside(agent.clone()),
         };
         let part = match &stamped.event {

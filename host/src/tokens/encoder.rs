@@ -1,8 +1,8 @@
-//! Counts exactly, with the byte-pair encoder `cl100k_base`.
+//! Exact counting with the byte-pair encoder `cl100k_base`.
 //!
-//! Owns the encoder's table of ranks (as OpenAI's tiktoken publishes it, MIT) and how a text is split before it is encoded. The
-//! ranks are carried, not what is computed from them: that would be 15 MB of every program, ready 0.4 s sooner where a
-//! session gets near its limit.
+//! Owns the encoder's rank table (as published with OpenAI's tiktoken, MIT) and the split of a text
+//! before encoding. The program contains the ranks and not the data structures computed from them:
+//! these would add 15 MB to every program, to save 0.4 s in sessions near their limit.
 
 use std::io::Read as _;
 use std::sync::LazyLock;
@@ -12,14 +12,16 @@ use base64::prelude::BASE64_STANDARD;
 use bpe::byte_pair_encoding::BytePairEncoding;
 use regex::Regex;
 
-/// The ranks: a line each, the token in base64 and its number.
+/// Rank table: one line per token, with the token in base64 and its rank.
 const RANKS: &[u8] = include_bytes!("cl100k_base.tiktoken.gz");
 
-/// A factor with which no two tokens have one hash; `bpe::byte_pair_encoding::find_hash_factor_for_dictionary` finds one.
+/// Hash factor without collisions among the tokens, found with
+/// `bpe::byte_pair_encoding::find_hash_factor_for_dictionary`.
 const HASH_FACTOR: u64 = 17_846_336_922_010_275_747;
 
-/// Pieces that are encoded each by itself (tiktoken, `cl100k_base`). Blanks before a word are one piece without the last, which
-/// belongs to the word: the library has no look-ahead, so [`Encoder::count`] gives it back.
+/// Pieces of the text that are encoded separately (tiktoken, `cl100k_base`). tiktoken's look-ahead
+/// leaves the last of several blanks to the following word; the `regex` crate has no look-ahead, so
+/// [`Encoder::count`] gives that blank back.
 const PIECES: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+";
 
 #[expect(
@@ -66,7 +68,7 @@ impl Encoder {
     }
 }
 
-/// Counts the tokens of a text. The first call sets the encoder up.
+/// Counts the tokens of a text. The first call builds the encoder.
 pub(super) fn count(text: &str) -> u64 {
     ENCODER.count(text) as u64
 }

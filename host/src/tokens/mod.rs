@@ -1,14 +1,17 @@
-//! Counts the tokens of a text with a byte-pair encoder.
+//! Token counts and estimates for text and images.
 //!
-//! Owns the choice of the encoder: `cl100k_base`. No tokenizer here is that of every model. This one is within a few per
-//! cent for English and code, has half the table of the larger `o200k_base`, and what it is wrong by is the same from one
-//! request to the next: whoever decides by tokens corrects them with what the provider reports. It must not know messages or
-//! requests.
+//! Owns the choice of the encoder, `cl100k_base`. No single tokenizer is right for every model.
+//! This one is within a few percent for English and code, its table has half the size of
+//! `o200k_base`, and its error is about the same from one request to the next, so callers can
+//! correct it with the usage that the provider reports.
+//!
+//! The module must not know messages or requests. Start from [`estimate`] and [`count`].
 
 mod encoder;
 
-/// Counts the tokens of a text. Takes time that is linear in its length, some 30 ms for a megabyte. The first call also sets
-/// the encoder up, which takes some 0.4 s and 40 MB for the rest of the process: decide by a bound where one will do.
+/// Counts the tokens of a text with the encoder. Takes linear time, some 30 ms per megabyte. The
+/// first call also builds the encoder, which takes some 0.4 s and then 40 MB for the rest of the
+/// process; use [`estimate`] or a bound instead where that is enough.
 #[must_use]
 pub(crate) fn count(text: &str) -> u64 {
     if text.is_empty() {
@@ -17,8 +20,9 @@ pub(crate) fn count(text: &str) -> u64 {
     encoder::count(text)
 }
 
-/// Estimates the tokens of a text without the encoder: within a fifth of [`count`] for prose and code, and never below half of
-/// it for encoded data and other scripts. To be shown, or to see whether counting can make a difference.
+/// Estimates the tokens of a text without the encoder: within 20 % of [`count`] for prose and code,
+/// and at least half of it for encoded data and other scripts. For display, and to decide whether
+/// counting is necessary.
 #[must_use]
 pub(crate) fn estimate(text: &str) -> u64 {
     let mut tokens = 0;
@@ -38,7 +42,7 @@ pub(crate) fn estimate(text: &str) -> u64 {
             Kind::Letters => (n - LONG_WORD).div_ceil(2) + 2,
             Kind::Digits | Kind::Punctuation => n.div_ceil(3),
             Kind::Other => n.div_ceil(2),
-            // One blank belongs to the word behind it.
+            // A single space belongs to the word after it.
             Kind::Blank => u64::from(n > 1 || run != " "),
         };
         rest = after;
@@ -46,10 +50,11 @@ pub(crate) fn estimate(text: &str) -> u64 {
     tokens
 }
 
-/// Letters of the longest word that is one. A longer run is an encoding of something else, which takes more tokens.
+/// Maximum length of a run of letters that counts as a word. A longer run is encoded data, which
+/// takes more tokens.
 const LONG_WORD: u64 = 18;
 
-/// Kinds of characters whose runs the encoder treats separately.
+/// Classes of characters, whose runs are estimated separately.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Letters,
@@ -71,14 +76,16 @@ impl Kind {
     }
 }
 
-/// Most tokens of an image by any of the rules of [`of_image`].
+/// Maximum number of tokens of an image by the rules of [`of_image`].
 pub(crate) const MAX_IMAGE_TOKENS: u64 = 1_600;
 
-/// Tokens of an image, by the documented rule of those who made the model; of any other, by the rule that its server imitates.
+/// Returns the tokens of an image, by the documented rule of the model's vendor. Models of all
+/// other vendors use OpenAI's rule.
 ///
-/// Claude (platform.claude.com, "Vision"): the longer side is scaled down to 1,568 pixels, then width × height / 750, at most some
-/// 1,600. OpenAI (platform.openai.com, "Images and vision", high detail): scaled down into a square of 2,048 and then to a shorter
-/// side of 768, 85 tokens and 170 for every started square of 512.
+/// Claude (platform.claude.com, "Vision"): scale the longer side down to 1,568 pixels; the result
+/// is width × height / 750, at most some 1,600. OpenAI (platform.openai.com, "Images and vision",
+/// high detail): scale down to fit a square of 2,048 pixels, then scale the shorter side down to
+/// 768; the result is 85 plus 170 for each started square of 512.
 #[must_use]
 pub(crate) fn of_image(model: &str, pixels: Option<(u32, u32)>) -> u64 {
     let Some((width, height)) = pixels else {

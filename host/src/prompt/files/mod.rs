@@ -3,11 +3,13 @@
 //!
 //! They are read from the workspace up to the root of its git repository and no further:
 //! directories above it are not part of the project. Files in directories below the workspace are
-//! read when the model first works there ([`below`]). The text is sent to a provider, so a symlink
-//! or an import is followed only to a Markdown file in the same repository: a link to a key file
-//! would leak the key. The repository root must have the same owner as the workspace: on a shared
-//! machine, anybody may create a repository in a world-writable directory above it. Files of the
-//! user come first, and the file nearest to the workspace comes last and takes precedence.
+//! read when the model first works there ([`below`]). The user's own files come first, and the file
+//! nearest to the workspace comes last and takes precedence.
+//!
+//! The text is sent to a provider, so a symlink or an import is followed only to a Markdown file in
+//! the same repository: a link to a key file would leak the key. The repository root must have the
+//! same owner as the workspace: on a shared machine, any user may create a repository in a
+//! world-writable directory above it.
 //!
 //! Start from [`context_files`].
 
@@ -23,13 +25,13 @@ use crate::point::payload::{PromptPart, Tier};
 use crate::tool::policy::ToolVerdict;
 use crate::tool::walk::is_ignored;
 
-/// Bytes of one file that are used: several thousand tokens, enough for a long guide.
+/// Limit for one file, in bytes: several thousand tokens, enough for a long guide.
 pub(crate) const MAX_FILE_BYTES: usize = 32 << 10;
 
-/// Bytes of all files together that are used; files nearest to the workspace have priority.
+/// Limit for all files together, in bytes. Files nearest to the workspace have priority.
 pub(crate) const MAX_TOTAL_BYTES: usize = 64 << 10;
 
-/// Longest chain of imports, as in Claude Code.
+/// Maximum depth of imports, as in Claude Code.
 const MAX_IMPORT_DEPTH: usize = 5;
 
 /// Maximum number of imported files per read.

@@ -30,7 +30,8 @@ impl ReadFile {
     /// Returns the text for the model, under this name.
     pub(super) fn block(&self, name: &str) -> String {
         let more = if self.is_cut { "\n[cut here]" } else { "" };
-        // The text cannot end its own block and go on as if it were another file, or none.
+        // Escape closing tags, so that the text cannot end its own block and pretend to be another
+        // file or text of the host.
         let text = self.text.trim().replace("</file", "<\\/file");
         format!("<file path=\"{name}\">\n{text}{more}\n</file>")
     }

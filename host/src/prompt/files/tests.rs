@@ -1,8 +1,8 @@
-//! Context files of real folders.
+//! Tests of context files in real folders.
 
 use super::*;
 
-/// Rules that let the model read everything.
+/// Rules that allow the model to read everything.
 fn allow(_: &str) -> ToolVerdict {
     ToolVerdict::Allow
 }
@@ -70,12 +70,12 @@ fn rules_for_reading_hold_for_context_files_and_imports_and_a_workspace_keeps_it
     assert_eq!(nested[1].notices.len(), 1, "{:?}", nested[1].notices);
 }
 
-/// Makes these files, and checks which context files count in the folder `workspace` below.
+/// Creates these files, and checks which context files apply in the folder `workspace`.
 fn check(files: &[(&str, &str)], workspace: &str, expected: &[&str]) -> ContextFiles {
     check_after(files, |_| (), workspace, expected)
 }
 
-/// Checks context files, with something else done after they were made.
+/// Checks context files like [`check`], after another action on the folder.
 fn check_after(
     files: &[(&str, &str)],
     then: impl Fn(&Path),
@@ -188,7 +188,7 @@ fn the_nearest_files_count_when_all_together_are_too_long() {
 #[cfg(unix)]
 #[test]
 fn a_repository_of_somebody_else_around_the_workspace_does_not_count() {
-    // Only root may give files away; for everybody else there is nothing to see here.
+    // Only root can change the owner of a file; skip the test for other users.
     let nobody = tempfile::NamedTempFile::new().unwrap();
     let theirs = Some(4321);
     if std::os::unix::fs::chown(nobody.path(), theirs, theirs).is_err() {

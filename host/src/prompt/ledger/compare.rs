@@ -1,10 +1,11 @@
-//! Compares the prompts of two turns, and finds the cache border that a difference breaks. It knows no entries.
+//! Comparison of the prompts of two turns, and the search for the cache breakpoint that a
+//! difference invalidates. It must not know session entries.
 
 use super::{Before, Border, Broken, Change, PartRow, TurnLedger};
 use crate::point::payload::Tier;
 use crate::session::PromptRow;
 
-/// Every part of now with what became of it, then those that are gone.
+/// Returns all current parts with their change, followed by the removed parts.
 pub(super) fn compare(before: &[PromptRow], now: &[PromptRow]) -> Vec<PartRow> {
     let find = |rows: &[PromptRow], part: &PromptRow| {
         let is_it = |other: &&PromptRow| (other.tier, &other.key) == (part.tier, &part.key);
@@ -28,8 +29,8 @@ pub(super) fn compare(before: &[PromptRow], now: &[PromptRow]) -> Vec<PartRow> {
     now.iter().map(row).chain(removed).collect()
 }
 
-/// Compares the turn with the last step before it. Changes within the turn count too: a step that has other tools than the
-/// one before reads nothing from the cache.
+/// Finds the first breakpoint that is not valid any more since the previous turn. Changes within
+/// the turn count too: a step with other tools than the previous step reads nothing from the cache.
 pub(super) fn broken(before: &Before, turn: &TurnLedger) -> Option<Broken> {
     let mut causes: Vec<(Border, String)> = Vec::new();
     let mut last = before.step.as_ref();

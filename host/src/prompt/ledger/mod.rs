@@ -1,8 +1,12 @@
-//! The prompt ledger of a session: for each turn who put what into the system prompt, what changed since the turn before,
-//! and what that cost the provider's cache.
+//! The prompt ledger of a session: for each turn, the author of every part of the system prompt,
+//! the changes since the previous turn, and their cost in prompt cache.
 //!
-//! Pure: it reads the entries that the agent wrote and must not know files or terminals. A provider caches a prefix, in the
-//! order tools, stable tier, context tier, conversation: what changes one of them breaks all behind it. Start from [`turns`].
+//! A provider caches prefixes of a request in the order tools, stable tier, context tier,
+//! conversation. A change in one of them invalidates the cache of everything after it; the ledger
+//! names the first invalid [`Border`] and the causes.
+//!
+//! The module is pure: it reads the entries that the agent wrote, and must not know files or
+//! terminals. Start from [`turns`].
 
 mod compare;
 
@@ -16,22 +20,22 @@ use crate::point::payload::Tier;
 use crate::session::{Body, Entry, PromptRow};
 use compare::{broken, compare};
 
-/// A place at whose end the provider is asked to cache everything before.
+/// Cache breakpoint: a position up to which the provider is asked to cache the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Border {
-    /// Behind the tool definitions.
+    /// After the tool definitions.
     Tools,
-    /// Behind the stable tier.
+    /// After the stable tier.
     Stable,
-    /// Behind the context tier.
+    /// After the context tier.
     Context,
-    /// Behind the last message; the volatile tier is before it.
+    /// After the last message. The volatile tier precedes it.
     Conversation,
 }
 
 impl Border {
-    /// The first border behind a tier.
+    /// Returns the first breakpoint after a tier.
     fn behind(tier: Tier) -> Self {
         match tier {
             Tier::Stable => Self::Stable,
@@ -47,51 +51,52 @@ impl Border {
 pub(crate) enum Change {
     Kept,
     Added,
-    /// Changed text or source.
+    /// The text or the source changed.
     Changed,
     Removed,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PartRow {
-    /// The part; one that was removed as it was.
+    /// The part. A removed part is shown as it was in the previous turn.
     #[serde(flatten)]
     pub part: PromptRow,
     /// Change since the previous turn.
     pub change: Change,
 }
 
-/// The first border that does not hold from the turn before to this one; those behind it do not either.
+/// The first cache breakpoint that is not valid any more since the previous turn. Later breakpoints
+/// are invalid as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Broken {
-    /// Border that broke.
+    /// First invalid breakpoint.
     pub border: Border,
-    /// Causes of the break, in words.
+    /// Causes, as phrases for the user.
     pub by: Vec<String>,
 }
 
-/// A hook that changed what is sent after the parts were there.
+/// A hook that changed the request after the parts were collected.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Rewrite {
-    /// The point it is bound to.
+    /// Extension point of the hook.
     pub point: String,
-    /// Name of its plugin.
+    /// Name of the hook's plugin.
     pub plugin: String,
 }
 
-/// One provider call.
+/// Usage of one provider call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct StepCost {
     /// Number of the step.
     pub step: u32,
-    /// Name of the model that was asked.
+    /// Name of the requested model.
     pub model: String,
     /// Hash of the tool definitions.
     pub tools: String,
-    /// Names of the tools; none where the session was written without them.
+    /// Names of the tools; empty if the session was written by a version that did not record them.
     #[serde(skip)]
     pub tool_names: Vec<String>,
-    /// Tokens, with those read from the cache and written to it.
+    /// Tokens used, including prompt cache reads and writes.
     pub usage: Usage,
 }
 
@@ -103,21 +108,22 @@ pub(crate) struct TurnLedger {
     pub time: i64,
     /// Input of the turn.
     pub input: String,
-    /// Every part in order, removed ones last.
+    /// Parts in order; removed parts come last.
     pub parts: Vec<PartRow>,
-    /// The first border that broke since the turn before; none in the first turn.
+    /// First breakpoint that became invalid since the previous turn; always `None` in the first
+    /// turn.
     pub broken: Option<Broken>,
-    /// Tiers whose border hooks took away.
+    /// Tiers that lost their breakpoint because hooks changed the text.
     pub lost: Vec<Tier>,
-    /// Hooks that changed what is sent behind the ledger's back.
+    /// Hooks that changed the request in ways that `parts` does not show.
     pub rewrites: Vec<Rewrite>,
     /// Steps of the turn, in order.
     pub steps: Vec<StepCost>,
-    /// Tokens of all steps.
+    /// Sum of the usage of all steps.
     pub usage: Usage,
 }
 
-/// Returns the prompt of each turn in which one was made, oldest first.
+/// Returns the ledger of every turn that built a prompt, oldest first.
 #[must_use]
 pub(crate) fn turns(entries: &[Entry]) -> Vec<TurnLedger> {
     let mut reader = Reader::default();
@@ -128,15 +134,15 @@ pub(crate) fn turns(entries: &[Entry]) -> Vec<TurnLedger> {
     reader.done
 }
 
-/// Prompt at the end of the last turn that had one.
+/// State at the end of the last turn that had a prompt.
 struct Before {
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
-    /// The last step there was.
+    /// Last step of any earlier turn.
     step: Option<StepCost>,
 }
 
-/// The prompt as it stands while entries are read.
+/// State while entries are read.
 #[derive(Default)]
 struct Reader {
     done: Vec<TurnLedger>,
@@ -144,7 +150,7 @@ struct Reader {
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
     before: Option<Before>,
-    /// Whether the turn has a prompt: one that was refused before has none.
+    /// Whether the turn has built a prompt. A turn that was refused before has none.
     has_prompt: bool,
     rewrites: BTreeSet<Rewrite>,
 }
@@ -213,8 +219,8 @@ impl Reader {
     }
 }
 
-/// Whether a trace record is of a hook that changed what the ledger does not see: the rendered text, the messages, the tools,
-/// the body.
+/// Returns the hook of a trace record if it changed something that the parts do not show: the
+/// rendered text, the messages, the tools, the model or the request body.
 fn rewrite(record: &Value) -> Option<Rewrite> {
     let text = |name: &str| record.get(name).and_then(Value::as_str);
     let (point, plugin) = (text("point")?, text("plugin")?);
@@ -325,7 +331,7 @@ mod tests {
     #[test]
     fn a_turn_without_an_entry_of_its_own_has_the_prompt_of_the_one_before() {
         let parts = [row(Tier::Stable, "a", "1")];
-        // Nothing was sent in the second, which was refused.
+        // The second turn was refused, so nothing was sent.
         let first = vec![start(1), prompt(&parts), step(1, "t"), start(2)];
         let turns = read([first, vec![start(3), step(3, "t")]].concat());
         let numbers: Vec<u32> = turns.iter().map(|turn| turn.turn).collect();

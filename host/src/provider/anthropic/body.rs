@@ -1,7 +1,10 @@
 //! Requests in the Messages format.
 //!
-//! Owns what the API demands of a conversation: alternating roles, tool results first in user messages, no empty text.
-//! Pure; it must not know how answers are read, except for the mark that [`REDACTED`] leaves. Start from [`write`].
+//! Owns the constraints of the API on a conversation (alternating roles, tool results first in user
+//! messages, no empty text) and the cache breakpoints. Pure; it must not know how answers are read,
+//! except for the prefix [`REDACTED`] in signatures.
+//!
+//! Start from [`write`].
 
 use serde_json::{Map, Value, json};
 
@@ -11,18 +14,19 @@ use crate::provider::images::base64;
 use crate::provider::schema::{self, Level};
 use crate::provider::{Images, Request, SystemBlock};
 
-/// The API needs a number; this one is allowed by every model it serves.
+/// Default for the required field `max_tokens`. All models of the API accept this number.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
 
-/// Cache borders that the API takes in one request: one is at the end of the tools, one or two in the conversation, and the
-/// rest are for the system prompt.
+/// Maximum number of cache breakpoints in a request. One is at the end of the tools, one or two are
+/// in the conversation, and the rest are for the system prompt.
 const MAX_BORDERS: usize = 4;
 
-/// Blocks before a border in which the API looks for the end of an earlier cached prefix (20, the border's own block among
-/// them, by its documentation of prompt caching).
+/// Number of blocks before a breakpoint in which the API looks for the end of an earlier cached
+/// prefix. The documentation of prompt caching says 20, including the block with the breakpoint.
 const LOOKBACK: usize = 19;
 
-/// Start of the signature of reasoning that the provider keeps secret; what follows is its encrypted text.
+/// Prefix of the signature of reasoning whose text the provider encrypts. The encrypted text
+/// follows it.
 pub(super) const REDACTED: &str = "redacted_thinking:";
 
 pub(super) fn write(request: &Request, images: &Images) -> Value {
@@ -51,7 +55,8 @@ pub(super) fn write(request: &Request, images: &Images) -> Value {
     let borders = borders(&messages);
     let n_borders = usize::from(has_tools) + borders.len();
     let system = system(&request.system, MAX_BORDERS - n_borders);
-    // A question without tools comes once: writing it to the cache costs more than it could save.
+    // A question without tools is sent once: writing it to the cache would cost more than it could
+    // save.
     let is_cached = has_tools
         || system
             .iter()
@@ -74,13 +79,14 @@ pub(super) fn write(request: &Request, images: &Images) -> Value {
     Value::Object(body)
 }
 
-/// Asks for everything up to the end of this block, or of this tool, to be cached. The API puts tools before the system
-/// prompt and that before the conversation.
+/// Sets a cache breakpoint at the end of this block or tool. The cached prefix begins with the
+/// tools, followed by the system prompt and the conversation.
 fn set_border(block: &mut Value) {
     block["cache_control"] = json!({"type": "ephemeral"});
 }
 
-/// The system prompt. Of more cached borders than `max_borders`, the last ones stay: each covers all before it.
+/// Writes the system prompt. If it has more cached blocks than `max_borders`, only the last ones
+/// get a breakpoint, because each breakpoint covers everything before it.
 fn system(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value> {
     let blocks: Vec<&SystemBlock> = blocks
         .iter()
@@ -101,8 +107,8 @@ fn system(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value> {
     written
 }
 
-/// The conversation as (role, content). Neighbors of one role are merged: tool results are the user's here, and the API
-/// wants all results of a step in one message.
+/// Writes the conversation as (role, content). Adjacent messages of one role are merged: tool
+/// results have the role `user` here, and all results of a step must be in one message.
 fn messages(messages: &[Message], images: &Images) -> Vec<(&'static str, Vec<Value>)> {
     let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in messages {
@@ -128,7 +134,7 @@ fn messages(messages: &[Message], images: &Images) -> Vec<(&'static str, Vec<Val
         }
     }
     for (_, blocks) in written.iter_mut().filter(|(role, _)| *role == "user") {
-        // A stable sort: results first, everything else as it was.
+        // Stable sort: results move to the front, other blocks keep their order.
         blocks.sort_by_key(|block| block["type"] != "tool_result");
     }
     written
@@ -141,7 +147,8 @@ fn block(part: &Content) -> Option<Value> {
         Content::Thinking {
             text, signature, ..
         } => {
-            // Reasoning without a proof came from elsewhere, and the API refuses it.
+            // Skip reasoning without a signature: it is from another server, and the API refuses
+            // it.
             let signature = signature.as_deref()?;
             Some(match signature.strip_prefix(REDACTED) {
                 Some(data) => json!({"type": "redacted_thinking", "data": data}),
@@ -162,7 +169,7 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// An image, or the line of text in its place.
+/// Writes an image, or the placeholder text for it.
 fn image(blob: &Blob, images: &Images) -> Value {
     match images.get(blob) {
         Ok(bytes) => json!({
@@ -173,7 +180,8 @@ fn image(blob: &Blob, images: &Images) -> Value {
     }
 }
 
-/// A result, and behind it what may not stand in it: the API takes nothing but text in the result of a call that failed.
+/// Writes a result, followed by the blocks that it cannot contain: the result of a failed call may
+/// contain only text.
 fn tool_result(result: &ToolResult, images: &Images) -> Vec<Value> {
     let mut value = json!({"type": "tool_result", "tool_use_id": safe_id(&result.call_id)});
     let mut behind = Vec::new();
@@ -202,7 +210,7 @@ fn tool_result(result: &ToolResult, images: &Images) -> Vec<Value> {
     behind
 }
 
-/// Ids of other providers may hold characters that this API refuses.
+/// Replaces characters that this API refuses; ids of other providers may contain them.
 fn safe_id(id: &str) -> String {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     id.chars()
@@ -210,9 +218,10 @@ fn safe_id(id: &str) -> String {
         .collect()
 }
 
-/// Places of the cache borders in the conversation, as message and block: at its end, so that the next step reads from the
-/// cache what this one sends, and within reach of the end of the step before, when a step with many calls adds more blocks than
-/// the API looks back.
+/// Returns the positions of the cache breakpoints in the conversation, as message and block. One is
+/// at the end, so that the next step reads everything in this request from the cache. If a step
+/// adds more blocks than the lookback of the API, another one is set within the lookback of the end
+/// of the previous step.
 fn borders(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize, usize)> {
     let places: Vec<(usize, usize)> = messages
         .iter()
@@ -225,7 +234,8 @@ fn borders(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize, usize)> {
             .iter()
             .any(|kind| block["type"] == *kind)
     };
-    // The message of the model that the last results answer began behind the end of the step before.
+    // The end of the previous step is right before the last assistant message, which the last
+    // results answer.
     let before = messages.iter().rposition(|(role, _)| *role == "assistant");
     let n_before = before.map_or(0, |at| places.iter().filter(|place| place.0 < at).count());
     let reach = n_before + LOOKBACK;
@@ -390,7 +400,7 @@ mod tests {
             .filter(|(_, block)| block.get("cache_control").is_some())
             .map(|(at, _)| at)
             .collect();
-        // The step before ended with block 0.
+        // The previous step ended with block 0.
         assert_eq!(marked, [LOOKBACK, 30]);
     }
 

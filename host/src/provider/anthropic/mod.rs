@@ -1,7 +1,7 @@
 //! The Anthropic Messages API.
 //!
-//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must not know the
-//! network (`http`) nor where its key came from (`select`). Start from [`Messages`].
+//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must
+//! not know the network (`http`) or the source of its key (`select`). Start from [`Messages`].
 
 mod body;
 mod stream;
@@ -16,13 +16,13 @@ use super::{Error, Images, Request, Wire};
 
 pub(super) use stream::Reader;
 
-/// The public API.
+/// URL of the public API.
 pub const DEFAULT_URL: &str = "https://api.anthropic.com";
 
 /// Version of the API that this module speaks.
 const API_VERSION: &str = "2023-06-01";
 
-/// The Messages format. A base URL with and one without `/v1` mean the same.
+/// The Messages format. Base URLs with and without `/v1` are equivalent.
 pub(super) struct Messages;
 
 impl Format for Messages {

@@ -1,6 +1,7 @@
-//! Answers in the Messages format: the events of a stream, or one whole message where a server or a hook switched
-//! streaming off.
+//! Answers in the Messages format: the events of a stream, or one complete message if a server or a
+//! hook disabled streaming.
 //!
+//! Every field is read independently: an unexpected value is skipped, an unknown event is ignored.
 //! Owns the reading only; it must not know the network. Start from [`Reader`].
 
 use std::collections::HashMap;
@@ -17,22 +18,24 @@ use crate::provider::{Finish, StreamEvent};
 #[derive(Default)]
 pub(in crate::provider) struct Reader {
     assembler: Assembler,
-    /// Calls by the index of their block; some gateways leave indexes out.
+    /// Calls by the index of their block; `None` for gateways that omit indexes.
     calls: HashMap<Option<u64>, OpenCall>,
     counts: Counts,
     stop_reason: Option<String>,
     is_stopped: bool,
 }
 
-/// A call that deltas may still add to.
+/// A call that may still receive deltas.
 struct OpenCall {
     slot: CallSlot,
-    /// Input that came with the start of the block. A streamed call starts with `{}`, a whole one has all of it here, and
-    /// some gateways send it here and in deltas.
+    /// Input from the start of the block, unless deltas replace it. A streamed call starts with
+    /// `{}`, a complete call has all its input here, and some gateways send the input here and
+    /// again in deltas.
     whole: Option<String>,
 }
 
-/// Largest counts so far. A proxy may repeat them, or send zero in a later event: the largest is the true one.
+/// Largest token counts so far. A proxy may repeat counts or send zeros in a later event, so the
+/// largest count is the correct one.
 #[derive(Default)]
 struct Counts {
     fresh: u64,
@@ -50,7 +53,8 @@ impl Counts {
         most(&mut self.output, "output_tokens");
     }
 
-    /// The API counts cached input apart; our input counts all of it.
+    /// Returns the usage. The API counts cached tokens separately, while `input_tokens` includes
+    /// them.
     fn total(&self) -> Usage {
         let cached = self.read.saturating_add(self.written);
         Usage {
@@ -134,7 +138,7 @@ impl Reader {
         }
     }
 
-    /// Takes the input that came with the start of a block, when nothing came after it.
+    /// Completes a call: uses the input from the start of its block if no deltas followed.
     fn end_call(&mut self, index: Option<u64>) {
         if let Some(call) = self.calls.remove(&index)
             && let Some(whole) = call.whole
@@ -152,7 +156,7 @@ impl Reader {
 
 impl Decoder for Reader {
     fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault> {
-        // Gateways end a stream as chat completions do.
+        // Some gateways end a stream with `[DONE]`, as in chat completions.
         if data.trim() == "[DONE]" {
             self.is_stopped = self.has_ended();
             return Ok(());
@@ -182,7 +186,7 @@ impl Decoder for Reader {
             Some("content_block_stop") => self.end_call(index),
             Some("message_delta") => self.end(&event["delta"], &event["usage"]),
             Some("message_stop") => self.is_stopped = true,
-            // A whole message that was not streamed.
+            // A complete message that was not streamed.
             Some("message") => {
                 self.assembler.model(&event["model"]);
                 for (at, block) in items(&event, "content").enumerate() {
@@ -219,7 +223,7 @@ impl Decoder for Reader {
         for index in open {
             self.end_call(index);
         }
-        // The stop reason comes when all content has; only `message_stop` may still be missing then.
+        // The stop reason arrives after all content; only `message_stop` may be missing after it.
         let finish = match self.stop_reason.as_deref() {
             Some("tool_use") => Finish::ToolCalls,
             Some("max_tokens" | "model_context_window_exceeded") => Finish::MaxTokens,
@@ -233,7 +237,7 @@ impl Decoder for Reader {
     }
 }
 
-/// The status that an error of this type has over plain HTTP.
+/// Returns the HTTP status that corresponds to an error type.
 fn status_of(kind: &str) -> u16 {
     match kind {
         "invalid_request_error" => 400,

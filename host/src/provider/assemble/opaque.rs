@@ -1,7 +1,7 @@
-//! Opaque data beside the parts of an answer.
+//! Opaque data among the parts of an answer.
 //!
-//! A part that a wire knows and Rind does not, such as an encrypted reasoning item, is kept whole
-//! in a reasoning part without text, at its place among the other parts.
+//! A part that Rind does not interpret, such as an encrypted reasoning item, is stored unchanged in
+//! a reasoning part without text, at its position among the other parts.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::Assembler;
 use crate::message::Content;
 
 impl Assembler {
-    /// Adds a part that consists of opaque data alone.
+    /// Adds a part that consists only of opaque data.
     pub(in crate::provider) fn opaque(&mut self, extra: Value) {
         self.n_bytes += extra.to_string().len();
         self.parts.push(Content::Thinking {
@@ -19,8 +19,8 @@ impl Assembler {
         });
     }
 
-    /// Puts opaque data beside the reasoning that was written last, which ends with it. Without
-    /// such reasoning the data is a part of its own.
+    /// Attaches opaque data to the last reasoning part and closes it. If the last part is not open
+    /// reasoning, the data becomes a part of its own.
     pub(in crate::provider) fn end_thinking(&mut self, data: Value) {
         match self.parts.last_mut() {
             Some(Content::Thinking {

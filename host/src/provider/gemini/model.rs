@@ -1,4 +1,5 @@
-//! Reads the name of a Gemini model: its path, its version, whether it thinks.
+//! Properties of a Gemini model that follow from its name: its path, its version, and whether it
+//! thinks.
 
 /// Returns the path of a model below the API version. `models/` may be omitted; names in other
 /// collections, such as `tunedModels/NAME`, are used unchanged. A name cannot leave this path: a

@@ -1,6 +1,8 @@
 //! Requests in the chat completions format.
 //!
-//! Pure; it must not know how answers are read. Start from [`write`].
+//! Owns the constraints of the many servers of this format on a conversation: text-only tool
+//! messages that directly follow each other, and content as a plain string wherever possible. Pure;
+//! it must not know how answers are read. Start from [`write`].
 
 use std::borrow::Cow;
 
@@ -41,7 +43,8 @@ pub(super) fn write(request: &Request, images: &Images) -> Value {
     if !system.is_empty() {
         messages.push(json!({"role": "system", "content": system.join("\n\n")}));
     }
-    // Tool messages hold text only, and nothing may stand between those of one answer: images follow them.
+    // A tool message can contain only text, and the tool messages of one answer must be adjacent,
+    // so images are sent after them.
     let mut behind = Vec::new();
     for message in &request.messages {
         if message.role != Role::Tool {
@@ -92,14 +95,15 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// An image, or the line of text in its place.
+/// Writes an image, or returns the placeholder text for it.
 fn image(blob: &Blob, images: &Images) -> Result<Value, String> {
     let data = base64(images.get(blob)?);
     let url = format!("data:{};base64,{data}", blob.media_type);
     Ok(json!({"type": "image_url", "image_url": {"url": url}}))
 }
 
-/// A list of parts where there is an image, else one text: not every server takes a list.
+/// Writes a user message: a list of parts if there is an image, otherwise one text, because not
+/// every server accepts lists.
 fn user(message: &Message, images: &Images) -> Option<Value> {
     let blobs = message.content.iter().filter_map(|part| match part {
         Content::Blob(blob) => Some(image(blob, images)),
@@ -125,9 +129,10 @@ fn user(message: &Message, images: &Images) -> Option<Value> {
     Some(json!({"role": "user", "content": parts}))
 }
 
-/// A message with calls goes back with its reasoning and with all that the server put beside it: DeepSeek and Kimi in thinking
-/// mode, Gemini and OpenRouter refuse the results of calls otherwise. Other messages go back as text, because some servers refuse
-/// reasoning where it is not needed.
+/// Writes an assistant message. If it has calls, its reasoning and the opaque data of the server
+/// are sent back: DeepSeek and Kimi in thinking mode, Gemini and OpenRouter refuse the results of
+/// calls without them. Other messages are sent as text only, because some servers refuse reasoning
+/// where it is not needed.
 fn assistant(message: &Message) -> Option<Value> {
     let text = message.joined_text();
     let calls: Vec<Value> = message.tool_calls().map(call).collect();
@@ -136,7 +141,7 @@ fn assistant(message: &Message) -> Option<Value> {
     }
     let mut fields = Map::new();
     fields.insert("role".to_owned(), json!("assistant"));
-    // Absent and neither null nor empty: there are servers that refuse the one, and servers that refuse the other.
+    // Omit an empty `content`: some servers refuse null, others refuse an empty string.
     if !text.is_empty() {
         fields.insert("content".to_owned(), json!(text));
     }
@@ -167,14 +172,14 @@ fn call(call: &ToolCall) -> Value {
     Value::Object(fields)
 }
 
-/// Adds opaque fields; none of them replaces a field of ours.
+/// Adds opaque fields, without replacing existing fields.
 fn put_extra(fields: &mut Map<String, Value>, extra: Option<&Value>) {
     for (name, value) in extra.and_then(Value::as_object).into_iter().flatten() {
         fields.entry(name).or_insert_with(|| value.clone());
     }
 }
 
-/// The text of a result. The format has no flag for failure, so the text must say it.
+/// Returns the text of a result. The format has no error flag, so the text says that a call failed.
 fn content(result: &ToolResult, images: &Images) -> String {
     let parts = result.content.iter().map(|part| match part {
         Part::Text { text } => Cow::Borrowed(text.as_str()),

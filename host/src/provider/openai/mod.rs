@@ -1,7 +1,8 @@
-//! Chat completions as OpenAI made them and many servers speak them: Ollama, vLLM, llama.cpp, OpenRouter and others.
+//! Chat completions, the API of OpenAI that many other servers offer as well: Ollama, vLLM,
+//! llama.cpp, OpenRouter and others.
 //!
-//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must not know the
-//! network (`http`) nor where its key came from (`select`). Start from [`Chat`].
+//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must
+//! not know the network (`http`) or the source of its key (`select`). Start from [`Chat`].
 
 mod body;
 mod stream;
@@ -15,16 +16,16 @@ use super::{Error, Images, Request, Wire};
 
 pub(super) use stream::{Reader, status_of};
 
-/// The public API.
+/// URL of the public API.
 pub const DEFAULT_URL: &str = "https://api.openai.com/v1";
 
 /// URL on which Ollama listens.
 pub const OLLAMA_URL: &str = "http://127.0.0.1:11434/v1";
 
-/// The public API of OpenRouter.
+/// URL of the public API of OpenRouter.
 pub const OPENROUTER_URL: &str = "https://openrouter.ai/api/v1";
 
-/// The chat completions format. A base URL ends in `/v1` for most servers.
+/// The chat completions format. The base URL of most servers ends in `/v1`.
 pub(super) struct Chat;
 
 impl Format for Chat {
@@ -45,7 +46,7 @@ impl Format for Chat {
     }
 }
 
-/// The headers of OpenAI's APIs.
+/// Returns the headers of OpenAI's APIs.
 pub(super) fn bearer(endpoint: &Endpoint) -> Result<HeaderMap, Error> {
     let mut headers = HeaderMap::new();
     if let Some(value) = endpoint.key_header("Bearer ")? {

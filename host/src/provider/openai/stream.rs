@@ -1,6 +1,8 @@
-//! Answers in the chat completions format: chunks of a stream, or one whole completion.
+//! Answers in the chat completions format: the chunks of a stream, or one complete completion.
 //!
-//! Owns the reading, and the differences between servers that matter to it; it must not know the network. Start from
+//! Owns the reading and the differences between servers in it: the fields for reasoning, the
+//! numbering of calls, token counts in several places. Every field is read independently, and
+//! unknown fields are kept as opaque data of the server. It must not know the network. Start from
 //! [`Reader`].
 
 use serde_json::Value;
@@ -10,12 +12,13 @@ use crate::provider::assemble::{Assembler, CallSlot, Decoder, Fault, ModelReply}
 use crate::provider::lenient::{count, count_in, error_in, field, id_in, items, text, text_in};
 use crate::provider::{Finish, StreamEvent};
 
-/// Fields in which servers stream reasoning: DeepSeek, Kimi and llama.cpp say `reasoning_content`, OpenRouter, Groq and
-/// Ollama `reasoning`, and some versions of vLLM both.
+/// Fields for streamed reasoning: `reasoning_content` (DeepSeek, Kimi, llama.cpp), `reasoning`
+/// (OpenRouter, Groq, Ollama), or both (some versions of vLLM).
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
-/// Fields of a message that are read, or that mean nothing when they come back. Every other field is opaque data of the
-/// server, such as `reasoning_details` of OpenRouter or `thinking_blocks` of LiteLLM.
+/// Fields of a message that are read, or that are useless to send back. Any other field is opaque
+/// data of the server, for example `reasoning_details` of OpenRouter or `thinking_blocks` of
+/// LiteLLM.
 const KNOWN: [&str; 15] = [
     "annotations",
     "audio",
@@ -34,7 +37,8 @@ const KNOWN: [&str; 15] = [
     "tool_calls",
 ];
 
-/// Fields of a call that are read. Every other one is opaque data, such as `extra_content` of Gemini.
+/// Fields of a call that are read. Any other field is opaque data, for example `extra_content` of
+/// Gemini.
 const KNOWN_OF_CALL: [&str; 4] = ["function", "id", "index", "type"];
 
 /// Reads one answer.
@@ -44,13 +48,13 @@ pub(in crate::provider) struct Reader {
     calls: Vec<OpenCall>,
     usage: Usage,
     finish_reason: Option<String>,
-    /// The field in which reasoning came.
+    /// Field that contained the reasoning.
     reasoning: Option<&'static str>,
     has_refusal: bool,
     is_done: bool,
 }
 
-/// A call that deltas may still add to.
+/// A call that may still receive deltas.
 struct OpenCall {
     index: Option<u64>,
     id: String,
@@ -67,7 +71,7 @@ impl Reader {
             self.assembler.thinking(&text, emit);
         }
         match delta.get("content") {
-            // Mistral streams lists, in which reasoning is an item of its own.
+            // Mistral streams lists with separate items for reasoning.
             Some(Value::Array(parts)) => parts.iter().for_each(|part| self.part(part, emit)),
             Some(content) => {
                 if let Some(text) = text(content) {
@@ -83,7 +87,7 @@ impl Reader {
         for call in items(delta, "tool_calls").filter(|call| call.is_object()) {
             self.call(call, call.get("function").unwrap_or(&Value::Null), emit);
         }
-        // The form before tools.
+        // The format of calls before `tool_calls`.
         if let Some(function) = field(delta, "function_call").filter(|call| call.is_object()) {
             self.call(&Value::Null, function, emit);
         }
@@ -135,11 +139,12 @@ impl Reader {
         }
     }
 
-    /// The call that a delta goes on with; `None` when it begins another one.
+    /// Returns the call that a delta continues; `None` if it begins a new one.
     ///
-    /// By the book the index alone says so. But there are servers that send whole calls without an index, others that
-    /// number every call 0, and others that give each piece of the arguments a new id. So a delta without a name goes on
-    /// with its call whatever its id is, and a new id with a name, or a name after complete arguments, begins a new call.
+    /// By the documentation, the index alone decides. But some servers send complete calls without
+    /// an index, some give every call the index 0, and some give each piece of the arguments a new
+    /// id. So a delta without a name continues its call whatever its id is, while a new id with a
+    /// name, or a name after complete arguments, begins a new call.
     fn open_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<CallSlot> {
         let open = self.calls.iter().rev().find(|call| {
             if index.is_some() {
@@ -154,7 +159,8 @@ impl Reader {
         (!has_other_id && !begins_anew).then_some(open.slot)
     }
 
-    /// Counts of an event. A proxy may repeat them, or send zero in a later event: the largest is the true one.
+    /// Stores token counts. A proxy may repeat counts or send zeros in a later event, so the
+    /// largest count is the correct one.
     fn count(&mut self, usage: &Value) {
         let at = |pointer: &str| usage.pointer(pointer).and_then(count).unwrap_or(0);
         let cached = at("/prompt_tokens_details/cached_tokens").max(at("/prompt_cache_hit_tokens"));
@@ -183,15 +189,15 @@ impl Decoder for Reader {
             });
         }
         self.assembler.model(&chunk["model"]);
-        // Groq's own place first: what is in the documented one replaces it.
+        // Groq reports usage in `x_groq` or in the documented place.
         for usage in [chunk.pointer("/x_groq/usage"), chunk.get("usage")] {
             self.count(usage.unwrap_or(&Value::Null));
         }
-        // Only one choice is ever asked for.
+        // Requests ask for one choice only.
         let Some(choice) = items(&chunk, "choices").next() else {
             return Ok(());
         };
-        // A whole completion has a `message` in place of deltas.
+        // A complete completion has `message` instead of `delta`.
         let deltas = ["delta", "message"].map(|name| choice.get(name));
         if let Some(delta) = deltas.into_iter().flatten().find(|delta| delta.is_object()) {
             self.delta(delta, emit);
@@ -221,7 +227,8 @@ impl Decoder for Reader {
     }
 
     fn finish(mut self) -> Result<ModelReply, Fault> {
-        // Servers differ in whether `[DONE]` follows and whether a reason is given; one of the two is needed.
+        // Not every server sends `[DONE]`, and not every server sends a finish reason; one of the
+        // two is required.
         let finish = match self.finish_reason.as_deref() {
             None if !self.is_done => return Err(self.assembler.ended_early()),
             _ if self.has_refusal => Finish::Refused,
@@ -236,7 +243,8 @@ impl Decoder for Reader {
     }
 }
 
-/// The status that an error inside a stream has over plain HTTP: its own number, or what its type means.
+/// Returns the HTTP status of an error inside a stream: its numeric code, or else the status of its
+/// type.
 pub(in crate::provider) fn status_of(error: &Value) -> u16 {
     let number = |value: &Value| {
         let text = || value.as_str().and_then(|text| text.parse().ok());
@@ -269,7 +277,7 @@ mod tests {
         sample::read(Reader::default(), events)
     }
 
-    /// The calls that come of `deltas`, one chunk each, as `id name arguments`.
+    /// Returns the calls assembled from `deltas`, one per chunk, as `id name arguments`.
     fn calls(deltas: &[Value]) -> Vec<String> {
         let mut events: Vec<Value> = deltas
             .iter()

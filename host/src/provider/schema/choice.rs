@@ -1,10 +1,14 @@
-//! Alternatives: one of several schemas.
+//! Alternatives: schemas that accept a value if one of several schemas does.
+//!
+//! Owns their simplification for each wire: removing duplicates, joining string enums, and merging
+//! object schemas. The result must never be narrower than the alternatives together. Must not know
+//! references; `node` cuts each alternative first. Start from [`any_of`].
 
 use serde_json::{Map, Value, json};
 
 use super::Level;
 
-/// Builds a schema for values that match any of `variants`; `None` when there are none.
+/// Builds a schema for values that match any of `variants`; `None` if `variants` is empty.
 pub(super) fn any_of(
     variants: Vec<Map<String, Value>>,
     description: Option<&str>,

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-/// Longest chain of references that is followed.
+/// Maximum length of a chain of references.
 const MAX_CHAIN: usize = 16;
 
 /// A schema as one set of keywords.
@@ -13,9 +13,9 @@ pub(super) struct Flat {
     pub(super) followed: Vec<String>,
 }
 
-/// Resolves the reference of a schema and joins its `allOf`. `open` has the references of the
-/// enclosing schemas; of a recursive reference only the type is kept. `None` for a dangling or
-/// external reference.
+/// Resolves the reference of a schema and joins its `allOf`. `open` contains the references of the
+/// enclosing schemas; a recursive reference keeps only the type and the description of its target.
+/// Returns `None` for a dangling or external reference.
 pub(super) fn flat(root: &Value, schema: &Map<String, Value>, open: &[String]) -> Option<Flat> {
     let mut flat = Flat {
         keywords: Map::new(),
@@ -35,7 +35,7 @@ fn join(
     if depth > MAX_CHAIN {
         return None;
     }
-    // Older drafts ignore keywords beside a reference, but a description is useful in every draft.
+    // Older drafts ignore keywords next to a reference, but a description is useful in every draft.
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         let is_circle = open
             .iter()

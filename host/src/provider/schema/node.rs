@@ -1,4 +1,12 @@
-//! Cuts one schema and its subschemas.
+//! Cutting of one schema and, recursively, its subschemas.
+//!
+//! Owns which keywords a wire gets for each type, the limits of size and depth, and the treatment
+//! of `null`. The result must accept every value that the original accepts, except for the
+//! constructs that the parent module lists: if a construct cannot be expressed or a limit is
+//! reached, the schema becomes wider, down to one that accepts any value.
+//!
+//! References and `allOf` are resolved before (`flat`), and alternatives are simplified in
+//! `choice`. Start from [`root`].
 
 use serde_json::{Map, Value, json};
 
@@ -142,7 +150,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Cuts alternatives, each merged with the keywords beside them.
+    /// Cuts alternatives, each merged with the other keywords of the schema.
     fn choice(
         &mut self,
         keywords: &Map<String, Value>,
@@ -162,7 +170,7 @@ impl Cutter<'_> {
             let variant = match variant {
                 Value::Bool(true) => &anything,
                 Value::Object(_) => variant,
-                // No value matches it.
+                // `false`: no value matches this alternative.
                 _ => continue,
             };
             nodes.push(self.node(&json!({"allOf": [variant, base]}), depth + 1));
@@ -182,7 +190,7 @@ impl Cutter<'_> {
             };
         }
         let joined = match is_object {
-            // APIs refuse alternatives beside properties and at the root.
+            // APIs refuse alternatives next to properties and at the root.
             true => choice::merge(schemas, self.level),
             false => choice::any_of(schemas, description, self.level),
         };

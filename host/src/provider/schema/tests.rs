@@ -1,10 +1,10 @@
-//! Tests of schemas as each level cuts them.
+//! Tests of schemas as cut for each level.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// Cuts a schema with the one property `x`, and returns what became of the property.
+/// Cuts a schema with a single property `x`, and returns the cut property.
 fn property(schema: &Value, level: Level) -> Value {
     let mut whole = json!({"type": "object", "properties": {"x": schema}});
     if let Some(definitions) = schema.get("$defs") {
@@ -26,7 +26,7 @@ fn a_property_becomes_what_each_wire_takes() {
     let list = json!({"type": "array", "items": {"anyOf": scalars}});
     let mut anything = scalars;
     anything.as_array_mut().unwrap().push(list);
-    // The schema, then what it becomes for Gemini, and for the others where that differs.
+    // Original schema, the schema cut for Gemini, and the schema for other wires if it differs.
     let table: Vec<(Value, Value, Option<Value>)> = vec![
         (
             json!({"type": ["integer", "null"], "format": "uint32", "minimum": 0, "default": null}),
@@ -179,7 +179,7 @@ fn what_takes_all_of_json_schema_gets_it() {
         .unwrap()
         .retain(|name, _| name == "type" || name == "properties");
     assert_eq!(cut(&schema, Level::Full), whole);
-    // A list of items is of an older draft.
+    // Older drafts allow a list of schemas in `items`.
     let old = json!({"type": "object", "properties": {"x": {"type": "array", "items": [{"type": "string"}]}}});
     let cut_old = json!({"type": "object", "properties": {"x": {"type": "array"}}});
     assert_eq!(cut(&old, Level::Full), cut_old);

@@ -1,6 +1,7 @@
-//! The wire format of the scripted provider: what `before-provider-request` hooks see and may change.
+//! The wire format of the scripted provider, which `before-provider-request` hooks see and may
+//! change.
 //!
-//! One JSON object:
+//! The body is one JSON object:
 //!
 //! ```json
 //! {
@@ -11,13 +12,16 @@
 //!   "max_tokens": 100,
 //!   "messages": [
 //!     {"role": "user", "text": "…"},
-//!     {"role": "assistant", "thinking": "…", "text": "…", "tool_calls": [{"id": "…", "name": "look", "arguments": {}}]},
-//!     {"role": "tool", "results": [{"call_id": "…", "name": "look", "content": "…", "is_error": true}]}
+//!     {"role": "assistant", "thinking": "…", "text": "…",
+//!      "tool_calls": [{"id": "…", "name": "look", "arguments": {}}]},
+//!     {"role": "tool",
+//!      "results": [{"call_id": "…", "name": "look", "content": "…", "is_error": true}]}
 //!   ]
 //! }
 //! ```
 //!
-//! What is empty or not set is left out. Owns both directions; it must not know scripts. Start from [`Conversation`].
+//! Empty and unset fields are omitted. The module owns both directions; it must not know scripts.
+//! Start from [`Conversation`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -25,7 +29,8 @@ use serde_json::{Value, json};
 use crate::message::{Content, Message, Role, ToolCall, ToolResult};
 use crate::provider::Request;
 
-/// A conversation as the scripted provider reads it out of a body. Fields that it has no use for are not read.
+/// Conversation as the scripted provider reads it from a body. Ignores the fields that the provider
+/// does not use.
 #[derive(Debug, Deserialize)]
 pub(super) struct Conversation {
     #[serde(default)]
@@ -86,14 +91,14 @@ pub(super) fn write(request: &Request) -> Value {
 }
 
 impl Conversation {
-    /// The last user text; empty when there is none.
+    /// Returns the last user text; empty if there is none.
     pub(super) fn input(&self) -> &str {
         let mut newest = self.messages.iter().rev();
         let asked = newest.find(|message| message.role == Role::User);
         asked.map_or("", |message| &message.text)
     }
 
-    /// Number of this request since the last user message, from 1.
+    /// Returns the number of this request since the last user message, from 1.
     pub(super) fn step(&self) -> u32 {
         let newest = self.messages.iter().rev();
         let answers = newest
@@ -102,7 +107,7 @@ impl Conversation {
         u32::try_from(answers.count() + 1).unwrap_or(u32::MAX)
     }
 
-    /// The tool results with which the conversation ends, last first.
+    /// Returns the tool results at the end of the conversation, the last one first.
     pub(super) fn last_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.messages
             .iter()
@@ -111,7 +116,7 @@ impl Conversation {
             .flat_map(|message| message.results.iter().rev())
     }
 
-    /// Number of tool calls made so far.
+    /// Returns the number of tool calls in the conversation.
     pub(super) fn n_calls(&self) -> usize {
         let calls = self.messages.iter().flat_map(|m| &m.tool_calls);
         calls.count()

@@ -1,18 +1,20 @@
-//! A provider that answers from a script: the default on a bare machine, and the model of every test.
+//! A provider that answers from a script: the default on a machine without a configured model, and
+//! the model of every test.
 //!
-//! Owns playing a reply as a stream. The script format is in `script`, the choice of a reply in `pick`, the wire body
-//! in `conversation`. It must not know the network, and it works from the wire body alone, so that hooks which change
-//! the body change the answer as they would with a real model. Start from [`Scripted`].
+//! Owns the playing of a reply as a stream. The script format is in `script`, the selection of a
+//! reply in `pick`, and the wire body in `conversation`. It must not know the network. It uses only
+//! the wire body, so that hooks that change the body change the answer, as with a real model. Start
+//! from [`Scripted`].
 //!
-//! A script is a TOML file (or the same as JSON, `{"reply": [...]}`):
+//! A script is a TOML file (or the same structure as JSON, `{"reply": [...]}`):
 //!
 //! ```toml
 //! [[reply]]                              # without `when`: used in order, once each
 //! text = "You said: {input}"
 //!
-//! [[reply]]                              # goes before the others whenever it matches
+//! [[reply]]                              # takes precedence whenever it matches
 //! when = { contains = "weather", step = 1 }
-//! times = 0                              # as often as it matches; 1 when not given
+//! times = 0                              # unlimited; the default is 1
 //! thinking = "I should look."
 //! text = "I will look."
 //! [[reply.tool_calls]]
@@ -56,13 +58,13 @@ use crate::message::Usage;
 /// Name of the provider.
 pub const NAME: &str = super::select::SCRIPTED;
 
-/// The script that is used when nothing is configured.
+/// Script that is used if nothing is configured.
 const DEFAULT_SCRIPT: &str = include_str!("default.toml");
 
-/// A rough count of characters in a token, for usage that a script does not give.
+/// Average number of characters per token, to estimate usage that a script does not give.
 const CHARS_PER_TOKEN: usize = 4;
 
-/// Plays a script.
+/// Provider that plays a script.
 pub struct Scripted {
     script: Script,
     pick: Mutex<Pick>,
@@ -71,7 +73,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Plays `script` from its beginning.
+    /// Creates a provider that plays `script` from its beginning.
     #[must_use]
     pub fn new(script: Script) -> Self {
         Self {
@@ -82,44 +84,45 @@ impl Scripted {
         }
     }
 
-    /// Plays a TOML or JSON file.
+    /// Creates a provider that plays a TOML or JSON file.
     pub fn from_file(path: &Path) -> Result<Self, Error> {
         Script::read(path).map(Self::new)
     }
 
-    /// Plays TOML text; made for tests.
+    /// Creates a provider that plays a script in TOML, for tests.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
         Script::from_toml("(TOML in code)", text).map(Self::new)
     }
 
-    /// The friendly script that comes with Rind.
+    /// Creates a provider that plays the script built into Rind.
     pub fn built_in() -> Result<Self, Error> {
         Script::from_toml("(built in)", DEFAULT_SCRIPT).map(Self::new)
     }
 
-    /// Keeps every body it is sent, for [`Self::bodies`]. Off by default: bodies grow with the
-    /// conversation.
+    /// Records every body that is sent, for [`Self::bodies`]. Off by default, because bodies grow
+    /// with the conversation.
     #[must_use]
     pub fn recording(mut self) -> Self {
         self.bodies = Some(Mutex::default());
         self
     }
 
-    /// Sets the models that it says it offers.
+    /// Sets the models that the provider lists.
     #[must_use]
     pub fn offering(mut self, models: Vec<String>) -> Self {
         self.models = models;
         self
     }
 
-    /// The bodies sent so far, when it is [recording](Self::recording).
+    /// Returns the bodies sent so far, if the provider is [recording](Self::recording).
     #[must_use]
     pub fn bodies(&self) -> Vec<Value> {
         let bodies = self.bodies.as_ref();
         bodies.map_or_else(Vec::new, |bodies| lock(bodies).clone())
     }
 
-    /// Indices of the replies that were never asked for; those for as often as they match (`times = 0`) are not among them.
+    /// Returns the indices of replies that were never used, except for those without a limit
+    /// (`times = 0`).
     #[must_use]
     pub fn unused(&self) -> Vec<usize> {
         lock(&self.pick).unused(&self.script).collect()
@@ -210,7 +213,8 @@ impl Provider for Scripted {
     }
 }
 
-/// Streams a reply word by word, and lets other tasks run between the words: whoever cancels gets a chance to.
+/// Streams a reply word by word, and yields to other tasks between words, so that they can cancel
+/// it.
 async fn stream(
     reply: &Reply,
     conversation: &Conversation,
@@ -253,7 +257,8 @@ async fn pause(delay_ms: u64, cancel: &CancellationToken) -> Result<(), Error> {
     }
 }
 
-/// The reply as it would have come over the wire, from the model that was asked.
+/// Returns a raw answer for hooks, as if the reply had arrived over the wire from the requested
+/// model.
 fn raw(model: &Value, reply: &Reply, conversation: &Conversation) -> String {
     let text = reply.text.as_ref().map(|text| fill(text, conversation));
     let calls = &reply.tool_calls;

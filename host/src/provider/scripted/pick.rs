@@ -1,6 +1,7 @@
-//! Picks the reply of a script that answers a request, and fills it in.
+//! Selection of the reply that answers a request, and the templates in it.
 //!
-//! Owns the counters and the templates. It must not know bodies nor streams. Start from [`Pick::next`].
+//! Owns the use counters and the templates. It must not know bodies or streams. Start from
+//! [`Pick::next`].
 
 use super::conversation::Conversation;
 use super::script::{Reply, Script, When};
@@ -8,10 +9,10 @@ use crate::message::ToolResult;
 use crate::provider::error::Error;
 use crate::provider::server_text::ServerText;
 
-/// Most characters of a tool result that a reply quotes.
+/// Maximum number of characters that a reply quotes from a tool result.
 const MAX_QUOTE_CHARS: usize = 800;
 
-/// Most characters of the input that an error quotes.
+/// Maximum number of characters that an error quotes from the input.
 const MAX_INPUT_CHARS: usize = 80;
 
 /// Number of uses of each reply.
@@ -21,7 +22,8 @@ pub(super) struct Pick {
 }
 
 impl Pick {
-    /// Indices of the replies that were never used and are not for as often as they match.
+    /// Returns the indices of replies that were never used, except for those without a limit
+    /// (`times = 0`).
     pub(super) fn unused<'s>(&'s self, script: &'s Script) -> impl Iterator<Item = usize> + 's {
         let is_used = |n: usize| self.used.get(n).is_some_and(|used| *used > 0);
         let replies = script.replies.iter().enumerate();
@@ -29,7 +31,7 @@ impl Pick {
         unused.map(|(n, _)| n)
     }
 
-    /// The reply for `conversation`, counted as used, with its index.
+    /// Returns the reply to `conversation` and its index, and counts it as used.
     pub(super) fn next<'s>(
         &mut self,
         script: &'s Script,
@@ -44,7 +46,7 @@ impl Pick {
         let mut left = all
             .filter(|(_, (reply, used))| is_left(reply, **used))
             .map(|(n, (reply, _))| (n, reply));
-        // A reply that was written for this very request goes before the queue of the others.
+        // A reply whose `when` matches takes precedence over the queue of replies without `when`.
         let is_for_it = |when: &When| matches(when, conversation);
         let special = left
             .clone()
@@ -81,7 +83,8 @@ fn matches(when: &When, conversation: &Conversation) -> bool {
     contains && after_tool && step
 }
 
-/// `template` with its placeholders filled in. One pass, so that a placeholder in the input stays what it is.
+/// Fills in the placeholders of `template` in one pass, so that placeholders in the input itself
+/// are not replaced.
 pub(super) fn fill(template: &str, conversation: &Conversation) -> String {
     let quote = |result: &ToolResult| cut(&result.content.text(), MAX_QUOTE_CHARS);
     let result = conversation.last_results().next();
@@ -135,7 +138,7 @@ mod tests {
         serde_json::from_value(json!({"messages": messages})).unwrap()
     }
 
-    /// Texts of the replies that `script` picks for `requests`, in turn.
+    /// Returns the texts of the replies that `script` selects for `requests`, in order.
     fn picks(script: &str, requests: &[Value]) -> Vec<String> {
         let script = Script::from_toml("s.toml", script).unwrap();
         let mut pick = Pick::default();

@@ -1,6 +1,7 @@
 //! File format of the scripted provider.
 //!
-//! Owns the format and its checks. It must not know which reply is used when (`pick` does). Start from [`Script`].
+//! Owns the format and its checks: unknown fields are rejected, and an error names the line of the
+//! reply. It must not know when a reply is used (see `pick`). Start from [`Script`].
 
 use std::path::Path;
 
@@ -11,48 +12,49 @@ use crate::message::Usage;
 use crate::provider::error::Error;
 use crate::text::line_at;
 
-/// A list of replies, from a TOML or JSON file or made in code.
+/// List of replies, from a TOML or JSON file or built in code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
-    /// The file, or how else the script was given; for errors.
+    /// Path of the file, or another description of the source; for errors.
     pub name: String,
-    /// The replies in order.
+    /// Replies, in order.
     pub replies: Vec<Reply>,
 }
 
-/// One reply.
+/// Reply to one request.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reply {
-    /// Conditions for using the reply. Without this, replies are used in order.
+    /// Conditions for using the reply. Replies without conditions are used in order.
     pub when: Option<When>,
-    /// Maximum number of uses; 0 is without limit, and the default is once.
+    /// Maximum number of uses; 0 means unlimited, and the default is 1.
     pub times: Option<u32>,
-    /// Reasoning that comes before the text.
+    /// Reasoning that precedes the text.
     pub thinking: Option<String>,
-    /// The text. `{input}` stands for the last user text, `{tool_result}` for the start of the last tool result.
+    /// Text of the answer. `{input}` is replaced by the last user text, and `{tool_result}` by the
+    /// start of the last tool result.
     pub text: Option<String>,
-    /// Tool calls, after the text.
+    /// Tool calls, which follow the text.
     pub tool_calls: Vec<ReplyCall>,
-    /// Fail in place of answering.
+    /// Failure to simulate instead of an answer.
     pub error: Option<ReplyError>,
-    /// End of the answer; the default is done.
+    /// Finish reason of the answer; the default is `Done`.
     pub finish: Option<ReplyFinish>,
-    /// Milliseconds to wait before the answer begins.
+    /// Delay before the answer begins, in milliseconds.
     pub delay_ms: u64,
-    /// Milliseconds to wait after each word of it.
+    /// Delay after each word, in milliseconds.
     pub word_ms: u64,
-    /// Tokens used; estimated as a quarter of the characters when not given.
+    /// Tokens used; by default a quarter of the number of characters.
     pub usage: Option<ReplyUsage>,
 }
 
-/// Conditions for using a reply: all that are given must hold.
+/// Conditions for using a reply. All given conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct When {
-    /// The last user text contains this, whatever the case of its letters.
+    /// Text that the last user text must contain, ignoring case.
     pub contains: Option<String>,
-    /// The conversation ends with results of tools, one of which has this name.
+    /// Name of a tool: the conversation must end with tool results, one of which is from this tool.
     pub after_tool: Option<String>,
     /// Number of the request since the last user message, from 1.
     pub step: Option<u32>,
@@ -62,37 +64,38 @@ pub struct When {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplyCall {
-    /// Id of the call; numbered through the conversation when not given.
+    /// Id of the call; by default, calls are numbered through the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Name of the tool.
     pub name: String,
-    /// Arguments of the call; `{}` when not given. A string is sent as what a confused model wrote.
+    /// Arguments of the call; `{}` by default. A string is sent unparsed, to simulate a model that
+    /// writes invalid arguments.
     #[serde(default = "no_arguments")]
     pub arguments: Value,
 }
 
-/// A failure in a reply.
+/// Failure to simulate.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplyError {
-    /// HTTP status that is played.
+    /// HTTP status of the failure.
     pub status: u16,
-    /// Message of the server.
+    /// Error message of the server.
     pub message: String,
 }
 
-/// End of a reply.
+/// Finish reason of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplyFinish {
     /// The token limit was reached.
     MaxTokens,
-    /// The provider held the answer back.
+    /// The provider withheld the answer.
     Refused,
 }
 
-/// Tokens in a reply; the names are those of [`Usage`].
+/// Tokens of a reply. The fields are those of [`Usage`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(missing_docs, reason = "documented once, in Usage")]
@@ -120,7 +123,7 @@ fn no_arguments() -> Value {
 }
 
 impl Reply {
-    /// A reply of one text.
+    /// Creates a reply with a text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self {
@@ -129,7 +132,7 @@ impl Reply {
         }
     }
 
-    /// A reply of one tool call.
+    /// Creates a reply with a single tool call.
     #[must_use]
     pub fn call(name: impl Into<String>, arguments: Value) -> Self {
         Self::default().and_call(name, arguments)
@@ -159,7 +162,7 @@ impl Reply {
     }
 }
 
-/// The file. In TOML each reply remembers where it stands.
+/// The file. In TOML, `R` keeps the position of each reply.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File<R> {
@@ -168,7 +171,7 @@ struct File<R> {
 }
 
 impl Script {
-    /// A script made in code.
+    /// Creates a script in code.
     #[must_use]
     pub fn new(replies: Vec<Reply>) -> Self {
         Self {
@@ -177,7 +180,7 @@ impl Script {
         }
     }
 
-    /// Reads a file: JSON when its name ends in `.json`, TOML otherwise.
+    /// Reads a file: JSON if its extension is `json`, otherwise TOML.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::ReadScript {
             path: path.to_owned(),
@@ -191,7 +194,7 @@ impl Script {
         Self::from_toml(name, &text)
     }
 
-    /// Reads `[[reply]]` tables; `name` is for errors.
+    /// Parses `[[reply]]` tables. `name` is used in errors.
     pub fn from_toml(name: impl Into<String>, text: &str) -> Result<Self, Error> {
         let name = name.into();
         let file: File<toml::Spanned<Reply>> = toml::from_str(text).map_err(|error| {
@@ -204,7 +207,7 @@ impl Script {
         Self::checked(name, replies.collect(), |n| lines.get(n).copied())
     }
 
-    /// Reads an object with the list `reply`; `name` is for errors.
+    /// Parses an object with the list `reply`. `name` is used in errors.
     pub fn from_json(name: impl Into<String>, text: &str) -> Result<Self, Error> {
         let name = name.into();
         let file: File<Reply> = serde_json::from_str(text)
@@ -227,7 +230,7 @@ impl Script {
     }
 }
 
-/// The error for a fault of a script, with its line where that is known.
+/// Returns the error for a fault of a script, with its line if it is known.
 fn fault(script: String, line: Option<usize>, what: &str) -> Error {
     let line = line.map(|line| format!(", line {line}"));
     let what = format!("{}: {what}", line.unwrap_or_default());

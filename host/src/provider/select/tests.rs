@@ -1,11 +1,11 @@
-//! Tests of the provider and the model that settings, environment and names select.
+//! Tests of the selection of provider and model from settings, environment and names.
 
 use std::collections::HashMap;
 
 use super::*;
 use crate::provider::endpoint::ApiKey;
 
-/// `provider model: why`, or the error.
+/// Returns `provider model: why`, or the error.
 fn check(config: &ProviderConfig, env: &[(&str, &str)]) -> String {
     let look_up = |name: &str| {
         env.iter()
@@ -23,8 +23,8 @@ fn check(config: &ProviderConfig, env: &[(&str, &str)]) -> String {
     }
 }
 
-/// Checks a table with a case in each line: settings, the environment, and what comes of them,
-/// between `|`.
+/// Checks a table with one case per line: settings, environment and expected selection, separated
+/// by `|`.
 fn check_all(table: &str) {
     for case in table.trim().lines() {
         let [toml, env, expected] = case.split('|').map(str::trim).collect::<Vec<_>>()[..] else {
@@ -93,7 +93,7 @@ const PROVIDERS: &str = "
     [openrouter]
     headers = {x-title = 'rind'}";
 
-/// `provider model`, or the error, with [`PROVIDERS`] in the settings.
+/// Returns `provider model`, or the error, with [`PROVIDERS`] in the settings.
 fn chosen(provider: &str, is_pinned: bool, env: &[(&str, &str)]) -> String {
     let choice = Choice {
         provider: config(provider),
@@ -129,11 +129,11 @@ fn a_name_before_the_slash_of_a_model_is_a_provider_unless_it_is_a_vendor() {
         ("model = 'claude/claude-opus-5-5'", "claude claude-opus-5-5"),
         ("model = 'ollama/qwen3.8:27b'", "ollama qwen3.8:27b"),
         ("model = 'scripted/x'; name = 'openai'", "openai scripted/x"),
-        // No provider: the slash belongs to the name.
+        // Not a provider name, so the slash belongs to the model name.
         ("model = 'acme/x'", "anthropic acme/x"),
         ("model = '/x'", "anthropic /x"),
         ("model = 'openai/'", "anthropic openai/"),
-        // Resellers, and servers of one's own, have such names themselves.
+        // Resellers and self-hosted servers have model names with such prefixes.
         (
             "name = 'openrouter'; model = 'openai/gpt-5.4'",
             "openrouter openai/gpt-5.4",
@@ -163,7 +163,7 @@ fn a_name_before_the_slash_of_a_model_is_a_provider_unless_it_is_a_vendor() {
             "mine anthropic/own",
         ),
         ("name = 'mine'; model = 'openai/other'", "mine openai/other"),
-        // The operator's own names always count.
+        // Providers of the operator are always recognized.
         (
             "name = 'openrouter'; model = 'claude/claude-opus-5-5'",
             "claude claude-opus-5-5",
@@ -191,7 +191,7 @@ fn a_key_goes_to_the_server_that_it_is_for_and_to_no_other() {
         let found = env.iter().find(|(variable, _)| *variable == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    // Settings of the provider, its name, the key that it gets.
+    // Settings of the provider, its name, and the expected key.
     for (own, name, expected) in [
         (
             "[openai]\nbase_url = 'http://h/v1'",
@@ -220,7 +220,7 @@ fn a_key_goes_to_the_server_that_it_is_for_and_to_no_other() {
         let made = crate::provider::connect::endpoint(found, &config, &Variables(&look_up));
         assert_eq!(made.unwrap().key, expected.and_then(ApiKey::new), "{own}");
     }
-    // The address of [provider] is not that of a provider before the slash.
+    // The URL in [provider] does not apply to a provider that a prefix selects.
     let elsewhere = "base_url = 'http://h/v1'\nname = 'openai'\nmodel = 'claude/x'";
     assert_eq!(chosen(elsewhere, false, &[("MINE", "k")]), "claude x");
 }

@@ -1,4 +1,4 @@
-//! Entries written and read again.
+//! Round-trip tests of entries.
 
 use super::*;
 

@@ -1,17 +1,17 @@
-//! A session on a disk that is full or broken.
+//! Tests of a session on a disk that is full or broken.
 
 use super::*;
 use crate::message::Role;
 
 impl Session {
-    /// Creates a session on a disk with `room` bytes; the second value makes more room.
+    /// Creates a session on a disk with `room` bytes. The second value frees room.
     pub(crate) fn on_small_disk(room: usize) -> (Self, impl Fn(usize)) {
         let (disk, log) = crate::session::log::tests::SmallDisk::log(room);
         let make_room = move |room| disk.0.lock().unwrap().1 = room;
         (Self::over(log, "test", Path::new("")), make_room)
     }
 
-    /// A session on a disk that takes what is written and fails to keep it.
+    /// Creates a session on a disk that accepts writes but fails to sync.
     pub(crate) fn on_broken_disk() -> Self {
         let log = crate::session::log::tests::BrokenDisk::log();
         Self::over(log, "test", Path::new(""))
@@ -43,7 +43,7 @@ fn an_entry_that_could_not_be_written_is_not_in_memory_either() {
 async fn who_waits_for_the_disk_holds_nobody_else_up() {
     let session = Session::on_broken_disk();
     session.append(user("first")).unwrap();
-    // The one thread of this runtime runs the other task only while this one waits.
+    // The runtime has a single thread, which runs the other task only while this task is suspended.
     let other = tokio::spawn(async {});
     let error = session.synced().await.unwrap_err();
     assert!(other.is_finished());

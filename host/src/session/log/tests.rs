@@ -1,10 +1,10 @@
-//! Disks that fail, and what of a session file outlives them.
+//! Tests of disks that fail, and of the entries that survive.
 
 use std::sync::Mutex;
 
 use super::*;
 
-/// A disk that takes everything and, after a while, cannot say that it kept it.
+/// Disk that accepts all writes, while its syncs fail after some time.
 pub(in crate::session) struct BrokenDisk;
 
 impl BrokenDisk {
@@ -28,7 +28,7 @@ impl Disk for BrokenDisk {
     }
 }
 
-/// A disk with limited room, in bytes.
+/// Disk with limited room, in bytes.
 #[derive(Clone)]
 pub(in crate::session) struct SmallDisk(pub(in crate::session) Arc<Mutex<(Vec<u8>, usize)>>);
 
@@ -97,7 +97,7 @@ fn that_the_disk_failed_is_told_once_with_its_reason_and_nothing_is_added_any_mo
     let why = |error: Error| std::error::Error::source(&error).unwrap().to_string();
     let mut log = BrokenDisk::log();
     log.append(b"one\n").unwrap();
-    // Somebody else waits for the disk.
+    // Another thread waits for the disk.
     log.unsynced().unwrap().unwrap().sync();
     assert_eq!(why(log.append(b"two\n").unwrap_err()), "a cable came loose");
     let later = "the disk failed before; open the session again";
@@ -133,7 +133,7 @@ fn after_room_was_made_the_line_can_be_written_again() {
 fn a_closed_session_can_be_opened_again_though_somebody_still_has_its_lock_open() {
     let folder = tempfile::tempdir().unwrap();
     let log = Log::create(folder.path()).unwrap();
-    // As a process has that is being started at this moment.
+    // Simulates a child process between fork and exec, which inherits the descriptor.
     let inherited = log.lock.as_ref().unwrap().try_clone().unwrap();
     assert!(matches!(
         Log::open(folder.path()),
