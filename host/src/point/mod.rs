@@ -1,8 +1,9 @@
 //! Extension points: one table, one registry, one dispatch function.
 //!
-//! A point is a named place in a turn where plugins act. The built-in ones stand in [`catalog`]; plugins define more
-//! ([`PluginPoint`]). [`registry`] holds which hooks are bound to which point, [`dispatch`] calls them, [`merge`] decides
-//! what an outcome changes. This module knows nothing of WebAssembly: a hook is anything that implements [`Hook`].
+//! A point is a named place in a turn where plugins act. [`catalog`] lists the built-in points;
+//! plugins define more ([`PluginPoint`]). [`registry`] stores which hooks are bound to which point,
+//! [`dispatch`] calls them, and [`merge`] applies their outcomes. This module knows nothing of
+//! WebAssembly: a hook is any implementation of [`Hook`].
 //!
 //! Start from [`dispatch::Dispatcher::dispatch`].
 
@@ -32,19 +33,19 @@ use dispatch::PointKind;
 use failure::Failure;
 use merge::{Merge, MergeEnv, Merged};
 
-/// One kind of place where plugins act, with the types that pass there.
+/// An extension point, with the types of its payload and its outcome.
 pub trait Point: Send + Sync + 'static {
     /// Name of the point.
     const NAME: &'static str;
-    /// Kind of the point: what its hooks may do.
+    /// Kind of the point, which determines the possible outcomes.
     const KIND: PointKind;
     /// Payload that hooks receive and, at gate and mutate points, change.
     type Payload: Clone + Send + Sync + 'static;
     /// Outcome of one hook.
     type Outcome: Send + 'static;
 
-    /// Checks `outcome` and applies it to `payload`; `merged`, which is empty before, tells what it comes to. An error leaves the
-    /// payload as it was and is that hook's failure.
+    /// Checks `outcome` and applies it to `payload`. `merged` is empty at the call and receives the
+    /// result. An error leaves the payload unchanged and counts as the hook's failure.
     fn merge(
         payload: &mut Self::Payload,
         outcome: Self::Outcome,
@@ -53,10 +54,11 @@ pub trait Point: Send + Sync + 'static {
     ) -> Result<(), String>;
 }
 
-/// One plugin's function bound to a point. Called by the dispatcher only, never twice at once for the same plugin.
+/// One plugin's function bound to a point. Only the dispatcher calls it, and never twice at once
+/// for the same plugin.
 pub trait Hook<P: Point>: Send + Sync {
-    /// Runs the hook. It may be dropped at any await: deadlines and cancellation are the dispatcher's, and a dropped
-    /// call must leave nothing running.
+    /// Runs the hook. The future may be dropped at any await, because the dispatcher handles
+    /// deadlines and cancellation; a dropped call must leave nothing running.
     fn call<'a>(
         &'a self,
         caller: &'a Caller,
@@ -64,7 +66,8 @@ pub trait Hook<P: Point>: Send + Sync {
     ) -> BoxFuture<'a, Result<P::Outcome, Failure>>;
 }
 
-/// A point that a plugin defines. Its name, kind and schemas are the owner's; its values are JSON.
+/// A point that a plugin defines. The owner chooses its name, kind and schemas; its values are
+/// JSON.
 #[derive(Debug)]
 pub struct PluginPoint;
 
