@@ -56,7 +56,7 @@ impl Merge<Arc<Vec<Message>>> for o::ContextOutcome {
         if self.edits.is_empty() {
             return Ok(());
         }
-        // One edit for every message, and some for new ones.
+        // Allow an edit for every message, and some for new ones.
         let most = payload.len() + MAX_INJECTIONS;
         check_number("edits of messages", self.edits.len(), most)?;
         let mut edited = Vec::clone(payload);

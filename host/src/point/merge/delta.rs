@@ -90,7 +90,7 @@ mod tests {
             ("bad 4111", 4, Some("[masked] 4111"), 0, 4),
             ("one 4111", 4, Some("one [1]"), 0, 3),
             ("bad 4111", 4, Some("[x] [1]"), 0, 7),
-            // Offsets fall on character boundaries.
+            // All offsets fall on character boundaries.
             ("ab é", 0, None, 1, 2),
         ];
         for (old, kept, new, keep, expected) in table {

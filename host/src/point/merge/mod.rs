@@ -73,7 +73,7 @@ pub struct Merged {
     pub note: Option<String>,
     /// Messages to add.
     pub inject: Vec<o::Injection>,
-    /// Names of what changed.
+    /// Names of the changed fields.
     pub changed: Vec<&'static str>,
     /// Whether the outcome changed a value that later gates judge, such as the arguments of a call
     /// or a summary.

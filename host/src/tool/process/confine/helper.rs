@@ -154,7 +154,7 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, Obstacle> {
     if matches!(policy.around, Around::Nothing) {
         return Err(failed(command.exec()).into());
     }
-    // The program can reach this process from now on, so give up what it holds.
+    // The program can reach this process from now on, so give up its capabilities.
     super::hide_process();
     let rights = |error| uncalled("capabilities", error);
     rights::drop_own().map_err(rights)?;

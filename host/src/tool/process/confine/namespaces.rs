@@ -1,5 +1,5 @@
 //! Namespaces created by the helper itself, without privileges. A program inside them sees only
-//! what was mounted into its view.
+//! the files that were mounted into its view.
 //!
 //! Start from [`enter`], which the first stage calls; the second stage calls [`make_view`].
 
