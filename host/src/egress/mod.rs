@@ -136,6 +136,9 @@ impl PluginEgress {
 }
 
 /// Egress of one plugin in one session.
+///
+/// Created by [`PluginEgress::open`] and used by every interface through which the plugin can send
+/// requests. No other code may send a request for a plugin.
 pub struct Egress {
     shared: Arc<PluginEgress>,
     handle: Arc<dyn AgentHandle>,

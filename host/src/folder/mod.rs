@@ -51,6 +51,9 @@ pub struct FolderPlaces {
 }
 
 /// Directories that were granted to one plugin, opened on first use.
+///
+/// Paths are resolved with [`GrantedFolders::place`], which also decides the access; operations on
+/// the result follow no symlink. The methods block, so call them off the async threads.
 #[derive(Debug)]
 pub struct GrantedFolders {
     grants: Vec<Grant>,

@@ -33,7 +33,10 @@ pub enum Yes {
     Always,
 }
 
-/// Asks the operator. Implemented by the terminal.
+/// Asks the operator for permissions of a plugin while plugins are loaded.
+///
+/// The terminal implements it. Without an implementation, undecided permissions stay pending and
+/// the plugin does not run.
 pub trait Ask: Send + Sync {
     /// Asks and waits for the answer, without a timeout. `None` means no.
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<Yes>>;

@@ -114,6 +114,10 @@ pub struct Credential {
 }
 
 /// A permission of a plugin.
+///
+/// Capabilities are requested in the manifest, decided by [`decide`](super::decide::decide), and
+/// fixed once the plugin is linked. For example, `read:workspace/docs` is the text form of a
+/// [`Capability::Files`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Capability {
     /// Read the conversation, and change prompts, messages, tool calls and the model.

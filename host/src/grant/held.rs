@@ -32,6 +32,10 @@ const MAX_BYTES: u64 = 256 << 20;
 const MAX_DEPTH: usize = 16;
 
 /// Content of a directory at the time it was read, or embedded content.
+///
+/// Load files through [`HeldFolder::file`] for every path that [`HeldFolder::covers`]; reading such
+/// a path from disk instead would defeat the purpose. Two held directories are equal if root and
+/// digest are.
 #[derive(Clone)]
 pub struct HeldFolder {
     root: PathBuf,

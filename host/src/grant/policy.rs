@@ -77,7 +77,10 @@ struct File {
     trust: BTreeMap<Trust, Lists>,
 }
 
-/// Policy from both files.
+/// Policy of the operator, merged from both files.
+///
+/// Ask it with [`Policy::ruling`]. `None` means that the policy does not mention the capability, so
+/// that the [table](super::table::ceiling) decides.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Files, strongest first, each with its display name.

@@ -43,6 +43,9 @@ pub struct CallContext {
 pub const MAX_NESTING: usize = 4;
 
 /// Context of a call, and the plugins whose code caused it.
+///
+/// Every hook, tool and host call receives a caller. For example, if plugin `a` calls a tool and a
+/// hook of plugin `b` judges that call, the call chain seen by `b` is `["a"]`.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
     /// Context that guests may ask for.

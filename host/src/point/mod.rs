@@ -34,6 +34,10 @@ use failure::Failure;
 use merge::{Merge, MergeEnv, Merged};
 
 /// An extension point, with the types of its payload and its outcome.
+///
+/// The built-in points are marker types, generated from `wit/points.in`; all plugin-defined points
+/// share [`PluginPoint`]. An implementation must be pure: [`Point::merge`] decides how an outcome
+/// changes the payload, without calling hooks.
 pub trait Point: Send + Sync + 'static {
     /// Name of the point.
     const NAME: &'static str;
@@ -54,8 +58,12 @@ pub trait Point: Send + Sync + 'static {
     ) -> Result<(), String>;
 }
 
-/// One plugin's function bound to a point. Only the dispatcher calls it, and never twice at once
-/// for the same plugin.
+/// A function bound to a point: the hook of a plugin, a script or native code.
+///
+/// Only the dispatcher calls it. A hook does not change the payload itself; it returns an outcome,
+/// which the dispatcher checks and merges. Calls can overlap, for example for parallel tool calls
+/// or from subagents, so an implementation that can run only one call at a time must wait inside
+/// [`Hook::call`].
 pub trait Hook<P: Point>: Send + Sync {
     /// Runs the hook. The future may be dropped at any await, because the dispatcher handles
     /// deadlines and cancellation; a dropped call must leave nothing running.

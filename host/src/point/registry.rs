@@ -117,7 +117,11 @@ fn insert<P: Point>(hooks: &mut Vec<Bound<P>>, new: Bound<P>) {
     hooks.insert(at, new);
 }
 
-/// All hooks of all points. Built once from the loaded plugins, then only read.
+/// All hooks of all points, in their order.
+///
+/// Built once from the loaded plugins, scripts and native hooks, then only read. To reload a
+/// plugin, [`Registry::replaced`] makes a changed copy, so that a dispatch in progress is not
+/// affected.
 #[derive(Default)]
 pub struct Registry {
     /// Hooks of built-in points, keyed by the type of the point, which avoids hashing names at

@@ -56,7 +56,10 @@ pub struct Masked {
     pub rules: BTreeSet<Arc<str>>,
 }
 
-/// Scanner for secrets. Use [`Scanner::shared`]; building one compiles all keywords.
+/// Scanner for secrets.
+///
+/// Use [`Scanner::shared`], because building one compiles the keywords of all rules. For JSON
+/// values use [`mask_leaves`], for outgoing requests [`check_outgoing`].
 #[derive(Debug)]
 pub struct Scanner {
     rules: Vec<Rule>,

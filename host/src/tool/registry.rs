@@ -47,7 +47,10 @@ pub struct ToolEntry {
 
 debug_some!(ToolEntry, self, spec = self.spec);
 
-/// All tools, by name.
+/// Registered tools, by name.
+///
+/// Names are unique across built-in tools and plugins. Use [`ToolRegistry::only`] to restrict the
+/// tools of a subagent.
 #[derive(Clone, Debug, Default)]
 pub struct ToolRegistry {
     entries: BTreeMap<String, ToolEntry>,

@@ -27,6 +27,10 @@ pub(super) use write::{Expected, stamp_of};
 const CALLED_OFF: Duration = Duration::from_millis(100);
 
 /// The directory that built-in tools may access.
+///
+/// All methods take paths as the model writes them: relative to the root, or absolute and inside
+/// it. Most of them block; call them through [`Workspace::blocking`] or [`Workspace::looking`] from
+/// async code.
 #[derive(Debug)]
 pub struct Workspace {
     /// Canonical path of the root.

@@ -38,7 +38,11 @@ use run::Run;
 pub use kind::PointKind;
 pub use run::{AttributedText, Dispatched, HookVerdict};
 
-/// Calls hooks. There is one dispatcher per agent and session; a subagent has its own.
+/// Calls the hooks of a registry.
+///
+/// There is one dispatcher per agent and session; a subagent has its own, with the same hooks. The
+/// host calls [`Dispatcher::begin_turn`] at the start of a turn, [`Dispatcher::dispatch`] at each
+/// point, and [`Dispatcher::settle`] before the session ends, so that background hooks can finish.
 pub struct Dispatcher {
     /// Swapped as a whole, never mutated: a dispatch in progress keeps the hooks it started with.
     registry: ArcSwap<Registry>,

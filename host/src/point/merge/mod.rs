@@ -125,7 +125,11 @@ impl Merged {
     }
 }
 
-/// Merging of one outcome type into one payload type.
+/// Merges outcomes of one type into payloads of one type.
+///
+/// Implementations must check the whole outcome before they change the payload, because an error
+/// means that the outcome has no effect. Each change is recorded in [`Merged::changed`] under the
+/// name of its right.
 pub trait Merge<P> {
     /// Names of the rights that the outcome can use: every name that [`Merged::changed`] may hold,
     /// `ask`, and `block` for every refusal.

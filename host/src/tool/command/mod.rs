@@ -72,6 +72,9 @@ pub struct Part {
 }
 
 /// A parsed command line.
+///
+/// `parts` is complete only if `doubt` is `None`. A rule that allows must therefore check
+/// [`Command::why_asked`] first; a rule that denies can match `parts` in any case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     /// Programs that it starts, also inside substitutions and through programs that start others.

@@ -71,7 +71,11 @@ pub enum Streams {
 /// not block.
 pub type OnLine = Arc<dyn Fn(Stream, &str) + Send + Sync>;
 
-/// One program to run. It gets a process group of its own.
+/// A program to run, in its own process group.
+///
+/// Set the fields, or start from [`Process::bare`], then call [`Process::run`]. The program
+/// inherits neither environment variables nor descriptors of the host: pass everything it needs in
+/// the fields.
 #[derive(Clone)]
 pub struct Process {
     /// Name or path of the program.

@@ -20,11 +20,11 @@ use super::probe::Report;
 /// be confined.
 pub(super) const CANNOT_RUN: u8 = 126;
 
-/// First argument in place of a policy: the helper itself is the confined program, and runs the
+/// First argument instead of a policy: the helper itself is the confined program, and runs the
 /// trial.
 pub(super) const TRY: &str = "--try";
 
-/// First argument in place of a policy: run without confinement, but keep track of all descendants.
+/// First argument instead of a policy: run without confinement, but keep track of all descendants.
 /// The path of the program's standard input follows; it is empty if there is none.
 pub(super) const KEEP: &str = "--keep";
 

@@ -83,8 +83,12 @@ impl Mechanism {
     }
 }
 
-/// Permissions of a confined program. In addition it may use the harmless devices, and write to a
-/// private temporary directory, which is created for it, named by `TMPDIR`, and removed afterwards.
+/// Permissions of a confined program.
+///
+/// In addition the program may use the harmless devices, and write to a private temporary
+/// directory, which is created for it, named by `TMPDIR`, and removed afterwards. Call
+/// [`Confinement::check`] with Rind's own directories before using it, and [`detect`] to choose the
+/// mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
     /// Rind's own binary, which implements [`HELPER_COMMAND`].
@@ -135,7 +139,7 @@ impl Confinement {
         temporary.saturating_add(SHARED_MEMORY_BYTES)
     }
 
-    /// Returns the helper process to start in place of the program.
+    /// Returns the helper process to start instead of the program.
     pub(super) fn wrap(&self, process: &Process) -> io::Result<Wrapped> {
         check_start(&self.helper, process)?;
         let temporary = temporary_folder(&self.git_settings)?;

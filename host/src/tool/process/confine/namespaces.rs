@@ -21,7 +21,7 @@ use super::obstacle::Obstacle;
 use super::view::{Mount, What};
 use super::{HELPER_COMMAND, kernel, rights};
 
-/// First argument in place of a policy: map users for the parent process.
+/// First argument instead of a policy: map users for the parent process.
 pub(super) const MAP: &str = "--map";
 
 /// Mount options of the root of the view, which contains only directories and links.

@@ -27,7 +27,7 @@ use super::obstacle::Obstacle;
 use super::policy::{Around, Network, Policy};
 use crate::tool::process::tree::{Found, descendants, own_children};
 
-/// First argument in place of a policy: run the second stage. The policy follows.
+/// First argument instead of a policy: run the second stage. The policy follows.
 pub(super) const INNER: &str = "--inner";
 
 /// Interval at which orphans are reaped while the program runs.
