@@ -1,7 +1,8 @@
 //! `search`: finds lines in files of the workspace that match a regular expression.
 //!
 //! Pattern size, memory and time are bounded, because patterns come from the model and files from
-//! anywhere. The search skips ignored and binary files.
+//! anywhere. The search leaves out files that git ignores, and ends in a file at the first NUL
+//! byte, which marks binary data.
 
 use std::io::{self, Read};
 use std::ops::ControlFlow;

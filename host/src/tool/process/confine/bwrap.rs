@@ -10,7 +10,7 @@ use super::view::{Mount, What};
 pub(super) fn command(bwrap: &Path, helper: &Path, mounts: &[Mount], network: bool) -> Vec<String> {
     let mut command = vec![bwrap.to_string_lossy().into_owned()];
     let mut add = |words: &[&dyn AsRef<Path>]| {
-        // Paths that are not UTF-8 are refused earlier, when the policy is serialized.
+        // A lossy conversion is safe: serializing the policy fails for paths that are not UTF-8.
         command.extend(
             words
                 .iter()

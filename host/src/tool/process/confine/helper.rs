@@ -154,7 +154,7 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, Obstacle> {
     if matches!(policy.around, Around::Nothing) {
         return Err(failed(command.exec()).into());
     }
-    // The program can reach this process from now on, so give up its capabilities.
+    // From now on the program can see this process: protect its memory, and drop its capabilities.
     super::hide_process();
     let rights = |error| uncalled("capabilities", error);
     rights::drop_own().map_err(rights)?;
@@ -174,8 +174,8 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, Obstacle> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens the standard input of the program. Opening a named pipe blocks until the host opens the
-/// other end.
+/// Opens the standard input of the program. For a named pipe this does not block, because the host
+/// keeps the other end open.
 #[cfg(target_os = "linux")]
 pub(super) fn stdin_of(path: Option<&std::path::Path>) -> Result<Stdio, String> {
     let Some(path) = path else {

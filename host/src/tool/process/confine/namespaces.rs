@@ -24,7 +24,7 @@ use super::{HELPER_COMMAND, kernel, rights};
 /// First argument instead of a policy: map users for the parent process.
 pub(super) const MAP: &str = "--map";
 
-/// Mount options of the root of the view, which contains only directories and links.
+/// Mount options of the root of the view, which contains only mount points and links.
 const ROOT_OPTIONS: &CStr = c"size=4m,mode=755";
 
 /// Minimum value of the process limit of a PID namespace that the kernel accepts.
