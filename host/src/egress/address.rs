@@ -1,29 +1,30 @@
-//! Classifies addresses: public, private, or never allowed for plugins.
+//! Classifies IP addresses: public, private, or never allowed for plugins.
 //!
-//! Owns the tables, taken from the registries of special addresses and from what clouds document of their metadata
-//! services. An address that carries another one in it (mapped, translated, tunnelled) is what the inner one is.
-//! Start from [`kind`].
+//! The tables come from the IANA registries of special-purpose addresses and from the documentation
+//! of cloud metadata services. An address that embeds another one (mapped, translated, tunnelled)
+//! gets the stricter class of the two, or that of the inner address if packets go there. Start from
+//! [`kind`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
-/// Class of an address by who may connect to it; later classes allow less.
+/// Class of an address, which decides who may connect to it. Later classes are stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// Part of the public network.
     Public,
-    /// Loopback, private, link-local, documentation: only where it is listed as private.
+    /// Loopback, private, link-local, documentation: allowed only if listed as a private host.
     Private,
-    /// Metadata of clouds, multicast, reserved: whatever is listed.
+    /// Cloud metadata, multicast, reserved: never allowed, even if listed.
     Never,
 }
 
-/// Class of an address with its name.
+/// Class of an address, with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressKind {
-    /// Class of an address by who may connect to it; later classes allow less.
+    /// Class of the address.
     pub class: Class,
-    /// Name that follows "is" in messages.
+    /// Name for messages, to be used after "is".
     pub name: &'static str,
 }
 
@@ -50,10 +51,10 @@ const fn never(name: &'static str) -> AddressKind {
     }
 }
 
-/// Networks with the bits of their prefix. The first that holds an address says what it is; what is in none of them
-/// is not in use.
+/// Networks with the length of their prefix. The first match decides; an address in none of them is
+/// unassigned.
 const NETWORKS: &[(&str, u32, AddressKind)] = &[
-    // Most clouds; the containers and pods of one of them have 170.2 and 170.23.
+    // Used by most clouds; one of them has 170.2 and 170.23 for containers and pods.
     ("169.254.169.0", 24, METADATA),
     ("169.254.170.0", 24, METADATA),
     ("169.254.42.42", 32, METADATA),
@@ -98,7 +99,8 @@ const NETWORKS: &[(&str, u32, AddressKind)] = &[
     ("2000::", 3, PUBLIC),
 ];
 
-/// The networks as numbers. One that could not be read would hold every address, for nobody; a test holds that none is.
+/// The networks as numbers. An entry that does not parse would match every address as reserved; a
+/// test checks that all parse.
 static BITS: LazyLock<Vec<(u128, u32, AddressKind)>> = LazyLock::new(|| {
     let read = |(address, prefix, kind): &(&str, u32, AddressKind)| match address.parse() {
         Ok(IpAddr::V4(address)) => (address.to_ipv6_mapped().to_bits(), prefix + 96, *kind),
@@ -108,7 +110,7 @@ static BITS: LazyLock<Vec<(u128, u32, AddressKind)>> = LazyLock::new(|| {
     NETWORKS.iter().map(read).collect()
 });
 
-/// Looks an address up in the table, IPv4 as mapped.
+/// Looks up an address in the table, IPv4 in mapped form.
 fn listed(address: Ipv6Addr) -> AddressKind {
     let bits = address.to_bits();
     let holds = |network: u128, prefix: u32| (bits ^ network).leading_zeros() >= prefix;
@@ -117,7 +119,7 @@ fn listed(address: Ipv6Addr) -> AddressKind {
     found.map_or(RESERVED, |(.., kind)| *kind)
 }
 
-/// Class of an address with its name.
+/// Returns the class of an address, with its name.
 #[must_use]
 pub fn kind(address: IpAddr) -> AddressKind {
     match address {
@@ -134,19 +136,19 @@ fn kind_v6(address: Ipv6Addr) -> AddressKind {
     let low = |a: u16, b: u16| Ipv4Addr::from_bits(u32::from(a) << 16 | u32::from(b));
     let segments = address.segments();
     let inner = match segments {
-        // Mapped, NAT64 and 6to4: packets go to the inner address, so it alone counts.
+        // Mapped, NAT64 and 6to4: packets go to the inner address, so only that counts.
         [0, 0, 0, 0, 0, 0xffff, g, h] | [0x64, 0xff9b, 0, 0, 0, 0, g, h] => {
             return kind_v4(low(g, h));
         }
         [0x2002, b, c, ..] => return kind_v4(low(b, c)),
-        // Teredo holds the client's address with every bit turned.
+        // Teredo stores the client's address with all bits inverted.
         [0x2001, 0, .., g, h] => Some(low(!g, !h)),
-        // Loopback is not an IPv4 address in IPv6.
+        // `::1` has the form of a compatible address, but embeds none.
         [0, 0, 0, 0, 0, 0, 0, 1] => None,
         // Compatible, translated, local NAT64, ISATAP.
         [0, 0, 0, 0, 0 | 0xffff, 0, g, h] | [0x64, 0xff9b, 1, .., g, h] => Some(low(g, h)),
         [_, _, _, _, 0 | 0x100 | 0x200 | 0x300, 0x5efe, g, h] => Some(low(g, h)),
-        // Some clouds keep their IPv4 address of metadata within an IPv6 one of their own.
+        // Some clouds embed the IPv4 metadata address in an IPv6 address of their own.
         [.., 0xa9fe, 0xa9fe] => Some(low(0xa9fe, 0xa9fe)),
         _ => None,
     };
@@ -161,7 +163,7 @@ fn kind_v6(address: Ipv6Addr) -> AddressKind {
 mod tests {
     use super::*;
 
-    /// Checks addresses that blanks part.
+    /// Checks addresses separated by blanks.
     fn check(class: Class, addresses: &str) {
         for address in addresses.split_whitespace() {
             let kind = kind(address.parse().unwrap());

@@ -1,4 +1,7 @@
-//! Limits of requests, per session and at once; requests over a limit are refused, not queued.
+//! Limits on the number of requests, per session and concurrent. Requests over a limit are refused,
+//! not queued.
+//!
+//! Start from [`RequestSlot`] and `Budget`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -7,21 +10,23 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::error::{Error, ErrorKind};
 
-/// Requests of one plugin in one session when its manifest asks for nothing.
+/// Default number of requests of one plugin in one session.
 pub const DEFAULT_REQUESTS: u32 = 100;
 
-/// The most a manifest may ask for.
+/// Maximum that a manifest may ask for.
 pub const MAX_REQUESTS: u32 = 1000;
 
-/// Requests of one plugin at once. Answers that are not read to their end count.
+/// Maximum number of concurrent requests of one plugin. A response that is not fully read still
+/// counts.
 pub(super) const AT_ONCE: usize = 8;
 
-/// Requests of all plugins at once. With answers of 10 MiB that is 640 MiB at worst.
+/// Maximum number of concurrent requests of all plugins. With responses of 10 MiB they take at most
+/// 640 MiB.
 const ALL_AT_ONCE: usize = 64;
 
 static ALL: Semaphore = Semaphore::const_new(ALL_AT_ONCE);
 
-/// The requests that a plugin has left in a session.
+/// Remaining requests of a plugin in a session.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: AtomicU32,
@@ -29,11 +34,12 @@ pub(super) struct Budget {
     is_told: AtomicBool,
 }
 
-/// Error: no request is left.
+/// Error of a spent budget.
 #[derive(Debug)]
 pub(super) struct Spent {
     pub(super) error: Error,
-    /// Whether this is the first time. Later ones leave no record, or a loop would fill the session with them.
+    /// Whether this is the first refusal. Later ones are not recorded, because a loop would fill
+    /// the session file with them.
     pub(super) is_first: bool,
 }
 
@@ -46,13 +52,13 @@ impl Budget {
         }
     }
 
-    /// Counts from the beginning again.
+    /// Resets the count.
     pub(super) fn renew(&self) {
         self.left.store(self.limit, Ordering::Relaxed);
         self.is_told.store(false, Ordering::Relaxed);
     }
 
-    /// Takes one request. Refused ones count: they leave a record each.
+    /// Takes one request. Refused requests count too, because each leaves a record.
     pub(super) fn take(&self) -> Result<(), Spent> {
         let less = |left: u32| left.checked_sub(1);
         let taken = self
@@ -72,7 +78,7 @@ impl Budget {
     }
 }
 
-/// The place of one request among those that run. It lasts as long as the answer is held.
+/// Slot of one concurrent request, occupied as long as the response is held.
 #[derive(Debug)]
 pub struct RequestSlot {
     _own: OwnedSemaphorePermit,
@@ -80,7 +86,7 @@ pub struct RequestSlot {
 }
 
 impl RequestSlot {
-    /// Takes a slot, or returns an error when none is free.
+    /// Takes a slot, or fails if none is free.
     pub(super) fn take(own: &Arc<Semaphore>) -> Result<Self, Error> {
         let refuse = |text: String| Error::new(ErrorKind::Requests, text);
         let own = own.clone().try_acquire_owned().map_err(|_| {

@@ -1,7 +1,8 @@
-//! Headers with secrets in them, filled in on the way out.
+//! Headers that contain secrets, filled in right before a request is sent.
 //!
-//! Owns how a template is written and filled. Secrets come from the operator through [`Secrets`]; they are held in
-//! [`Secret`], which shows itself to nobody.
+//! This module owns the syntax of templates and their expansion. Secrets come from the operator
+//! through [`Secrets`] and are held in [`Secret`], which cannot be displayed. Plugins see neither.
+//! Start from [`Template`].
 
 use std::fmt;
 
@@ -11,24 +12,25 @@ use super::error::{Error, ErrorKind};
 use super::target::Target;
 use crate::grant::{Credential, Granted};
 
-/// Shortest secret, in bytes. What is shorter stands in answers by chance, and masking it would tear them up.
+/// Minimum length of a secret, in bytes. A shorter one would occur in responses by chance, and
+/// masking it would damage them.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// Longest secret, in bytes.
+/// Maximum length of a secret, in bytes.
 const MAX_SECRET_BYTES: usize = 8 << 10;
 
-/// Most placeholders in one template.
+/// Maximum number of placeholders in one template.
 const MAX_PLACEHOLDERS: usize = 8;
 
-/// Longest name of a secret, in bytes.
+/// Maximum length of the name of a secret, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// A secret. It can be sent, never shown: `Debug` hides it and there is no `Display`.
+/// A secret. It can be sent but not shown: `Debug` hides it, and there is no `Display`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a secret, without the white space that copying leaves around it.
+    /// Creates a secret, without surrounding white space from copying.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())
@@ -45,9 +47,10 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Store of the operator's secrets.
+/// Store of the operator's secrets, such as the environment or a command.
 pub trait Secrets: Send + Sync {
-    /// The secret of a name made of `A-Z`, `0-9` and `_`. Asked at every request that needs it.
+    /// Returns the secret of this name, which consists of `A-Z`, `0-9` and `_`. Called for every
+    /// request that needs the secret.
     fn get(&self, name: &str) -> Option<Secret>;
 }
 
@@ -67,16 +70,16 @@ enum Part {
     Secret(String),
 }
 
-/// A header's value with `{NAME}` where secrets go.
+/// Value of a header, with `{NAME}` in place of secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
 
 impl Template {
-    /// Reads `Bearer {TOKEN}`. The error is half a sentence.
+    /// Parses a template such as `Bearer {TOKEN}`. The error completes a sentence.
     ///
     /// # Errors
-    /// When there is no placeholder, too many, one with another name than `[A-Z][A-Z0-9_]*`, a brace that opens or closes
-    /// none, or text that no header carries.
+    /// There is no placeholder or too many, a name does not match `[A-Z][A-Z0-9_]*`, a brace is
+    /// unbalanced, or the text is not valid in a header.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut n_secrets = 0;
@@ -123,25 +126,25 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(is_fine)
 }
 
-/// Secrets in a request, for finding them in the answer.
+/// A secret in a request, to be found in the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Used {
-    /// Name of the secret; of a whole value, the names of all in it.
+    /// Name of the secret; for a whole value, the names of all secrets in it.
     pub(super) name: String,
     /// The secret, or the whole value.
     pub(super) secret: Secret,
-    /// Whether it is the whole value, words such as `Bearer` included.
+    /// Whether this is the whole value, including words such as `Bearer`.
     pub(super) is_whole: bool,
 }
 
 type Headers = Vec<(HeaderName, HeaderValue)>;
 
-/// Whether a credential sets this header on requests to the target.
+/// Whether a credential sets this header in requests to the target.
 pub(super) fn sets(granted: &Granted, target: &Target, header: &str) -> bool {
     matching(granted, target).any(|credential| credential.header == header)
 }
 
-/// Whether any credential sets this header somewhere.
+/// Whether a credential sets this header for any host.
 pub(super) fn sets_somewhere(granted: &Granted, header: &str) -> bool {
     granted.credentials().any(|own| own.header == header)
 }
@@ -154,8 +157,8 @@ fn matching<'a>(granted: &'a Granted, target: &'a Target) -> impl Iterator<Item 
     granted.credentials().filter(is_for)
 }
 
-/// The headers that credentials set on a request to the target, and the secrets in them. Of two that set one header, the one
-/// with the narrower host counts.
+/// Returns the headers that credentials set in a request to the target, and the secrets in them. If
+/// two credentials set the same header, the one with the narrower host wins.
 pub(super) fn fill(
     granted: &Granted,
     target: &Target,
@@ -192,7 +195,7 @@ pub(super) fn fill(
 }
 
 impl Template {
-    /// Returns the filled value, and its secret parts: each secret, and the value itself.
+    /// Returns the filled value, and its secret parts: each secret, and the whole value.
     fn fill(&self, secrets: &dyn Secrets, at: &str) -> Result<(Secret, Vec<Used>), Error> {
         let refuse = |text: String| Error::new(ErrorKind::Credential, text);
         let mut whole = String::new();

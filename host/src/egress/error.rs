@@ -1,4 +1,4 @@
-//! Errors of requests, in words for the plugin and for the operator.
+//! Errors of requests, worded for the plugin and for the operator.
 
 use crate::point::handle::HandleError;
 use crate::point::trace::AccessOutcome;
@@ -9,50 +9,50 @@ use crate::point::trace::AccessOutcome;
 pub enum ErrorKind {
     /// The URL is invalid, or contains something that is not allowed.
     Url,
-    /// The method is not one of those that are sent.
+    /// The method is not allowed.
     Method,
     /// A header is refused.
     Header,
-    /// Too many headers, or too long ones.
+    /// Too many headers, or one is too long.
     HeaderSize,
-    /// The request holds text that must not leave.
+    /// The request contains text that must not be sent, such as a secret.
     Content,
     /// The host was not granted.
     Host,
-    /// The address may not be reached.
+    /// The address must not be reached.
     Address,
-    /// A credential cannot be made.
+    /// A credential cannot be filled in.
     Credential,
-    /// The request budget is spent, or too many requests run.
+    /// The request budget is spent, or too many requests are running.
     Requests,
-    /// The body to send is too long, or did not come whole.
+    /// The request body is too long or incomplete.
     RequestBody,
-    /// A redirect leads where it may not, or in a circle.
+    /// A redirect leads to a forbidden target, or in a circle.
     Redirect,
-    /// The name has no address.
+    /// The host name has no address.
     Resolve,
     /// The connection failed.
     Connect,
-    /// The deadline passed.
+    /// A timeout expired.
     Timeout,
-    /// The answer is too long.
+    /// The response is too long.
     ResponseSize,
-    /// The answer is broken.
+    /// The response is malformed.
     Response,
 }
 
-/// Error of a request. The text names the rule and holds no secret.
+/// Error of a request. The text names the violated rule and contains no secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Error {
     /// Kind of error.
     pub kind: ErrorKind,
-    /// Message for people.
+    /// Message for display.
     pub text: String,
 }
 
 impl Error {
-    /// An error of this kind.
+    /// Creates an error of this kind.
     pub fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
         Self {
             kind,
@@ -60,7 +60,7 @@ impl Error {
         }
     }
 
-    /// Returns the outcome for the access record: refused, or tried and failed.
+    /// Returns the outcome for the access record: denied, or failed while trying.
     #[must_use]
     pub fn outcome(&self) -> AccessOutcome {
         match self.kind {

@@ -1,4 +1,7 @@
-//! Checks methods and headers that a plugin sends, and filters the headers of an answer.
+//! Checks the method and headers that a plugin sends, and filters the headers of a response.
+//!
+//! The host controls framing, connection and proxy headers, and the headers of credentials; a
+//! plugin may set the others. Start from `check`.
 
 use reqwest::Method;
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
@@ -6,18 +9,18 @@ use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use super::error::{Error, ErrorKind};
 use crate::text::clean;
 
-/// Most headers of a request.
+/// Maximum number of headers in a request.
 const MAX_HEADERS: usize = 100;
 
-/// Longest header of a request, name and value, in bytes.
+/// Maximum length of a request header, name and value together, in bytes.
 pub const MAX_HEADER_BYTES: usize = 16 << 10;
 
-/// All headers of a request, or of an answer, in bytes.
+/// Maximum total size of the headers of a request or response, in bytes.
 pub(super) const MAX_HEADERS_BYTES: usize = 64 << 10;
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/// Headers of the message's framing, of the connection, and of what the host negotiates itself.
+/// Headers that control framing or the connection, or that the host negotiates itself.
 const REFUSED: [&str; 12] = [
     "accept-encoding",
     "connection",
@@ -33,13 +36,14 @@ const REFUSED: [&str; 12] = [
     "upgrade",
 ];
 
-/// Prefixes of headers that are refused: proxies are none of a plugin's business, and `sec-` is what browsers vouch for.
+/// Prefixes of refused headers: proxies are configured by the host, and `sec-` headers are reserved
+/// for browsers.
 const REFUSED_PREFIXES: [&str; 2] = ["proxy-", "sec-"];
 
-/// Headers that say who is asking. They do not go along when a redirect leads elsewhere.
+/// Headers that identify the sender. They are dropped on a redirect to another origin.
 const OF_IDENTITY: [&str; 2] = ["authorization", "cookie"];
 
-/// Headers of a body. They go with it.
+/// Headers that describe the body. They are dropped with it.
 const OF_BODY: [&str; 5] = [
     "content-encoding",
     "content-language",
@@ -48,7 +52,7 @@ const OF_BODY: [&str; 5] = [
     "content-md5",
 ];
 
-/// Whether no plugin may send the header, in lower case.
+/// Whether every plugin is refused this header (in lower case).
 #[must_use]
 pub fn is_refused(name: &str) -> bool {
     REFUSED.contains(&name) || REFUSED_PREFIXES.iter().any(|p| name.starts_with(p))
@@ -66,7 +70,7 @@ pub(super) fn method(name: &str) -> Result<Method, Error> {
     })
 }
 
-/// Checks the headers of a plugin. `is_own` tells names that a credential sets.
+/// Checks the headers of a plugin. `is_own` selects names that are set by credentials.
 pub(super) fn check(
     headers: Vec<(String, Vec<u8>)>,
     is_own: impl Fn(&str) -> bool,
@@ -116,7 +120,7 @@ pub(super) fn check(
     Ok(checked)
 }
 
-/// Takes away what may not go to another host.
+/// Removes the headers that must not be sent to another origin.
 pub(super) fn leave_origin(headers: &mut HeaderMap, is_own: impl Fn(&str) -> bool) {
     let names: Vec<HeaderName> = headers.keys().cloned().collect();
     for name in names {
@@ -132,14 +136,14 @@ pub(super) fn leave_body(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether the headers of an answer are longer than is taken.
+/// Whether the headers of a response exceed the limit.
 pub(super) fn is_too_long(headers: &HeaderMap) -> bool {
     let bytes = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
     headers.iter().map(bytes).sum::<usize>() > MAX_HEADERS_BYTES
 }
 
-/// Returns the headers of an answer for the plugin: none about the connection, and a length only where it is that of the body,
-/// or of the body that an answer to HEAD does not have.
+/// Returns the headers of a response for the plugin. Connection headers are dropped, and
+/// `content-length` is kept only if it is the length of the body, or if the response is to HEAD.
 pub(super) fn of_answer(
     headers: &HeaderMap,
     method: &Method,
@@ -156,7 +160,7 @@ pub(super) fn of_answer(
             !is_refused(name.as_str()) && !is_secret(name.as_str())
         };
         if is_kept {
-            // As many as were in a map fit in another.
+            // A map of the same size cannot overflow.
             let _ = kept.try_append(name.clone(), value.clone());
         }
     }

@@ -1,9 +1,12 @@
-//! Finding secrets that were sent in what comes back, and putting their names in their place.
+//! Masks secrets of a request in its response, by replacing them with their names.
 //!
-//! A server that answers with what it was asked would otherwise show a plugin its own credentials. Found are a secret and the
-//! whole value it was sent in: as they are, percent-encoded, escaped as JSON, in hexadecimal and in Base64 wherever they
-//! begin in it. Of a secret as it is, the first half and the last are found too, because servers repeat tokens cut (`invalid
-//! key abcd1234…`). A server that works together with the plugin knows the secret anyway, and could hide it in any other way.
+//! A server that echoes the request would otherwise show a plugin its own credentials. The search
+//! covers each secret and the whole header value, as plain text, percent-encoded, JSON-escaped,
+//! hexadecimal, and Base64 at any alignment. Truncated secrets are found too, if at least half is
+//! left, because servers quote shortened tokens (`invalid key abcd1234…`). This does not stop a
+//! server that cooperates with the plugin: it knows the secret and can encode it in any other way.
+//!
+//! Start from [`Mask`].
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -15,13 +18,14 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use super::credential::Used;
 use super::error::{Error, ErrorKind};
 
-/// Shortest pattern, in bytes. A secret has at least eight, and its Base64 loses some at either end.
+/// Minimum length of a pattern, in bytes. A secret has at least eight, and its Base64 form loses a
+/// few at either end.
 const MIN_PATTERN_BYTES: usize = 8;
 
-/// Longest secret of which every truncation is searched for, in bytes.
+/// Maximum length of a secret for which all truncations are searched, in bytes.
 const MAX_CUT_BYTES: usize = 512;
 
-/// Knows the secrets of one request and of the redirects before it.
+/// Secrets of one request and of the redirects before it.
 #[derive(Debug, Default)]
 pub(super) struct Mask {
     used: Vec<Used>,
@@ -36,7 +40,7 @@ struct Finder {
 }
 
 impl Mask {
-    /// Looks for these from now on, too.
+    /// Adds secrets to search for.
     pub(super) fn add(&mut self, used: Vec<Used>) -> Result<(), Error> {
         let is_new = used.iter().any(|new| !self.used.contains(new));
         if !is_new {
@@ -57,9 +61,10 @@ impl Mask {
         }
         let patterns = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
-            // Percent and hexadecimal digits come in both cases.
+            // Percent-encoding and hexadecimal exist in both cases.
             .ascii_case_insensitive(true)
-            // Left to choose, it would take a table with a row for each byte of each spelling: half a gigabyte for long secrets.
+            // The automatic choice can be a DFA with a table row per byte of each pattern: half a
+            // gigabyte for long secrets.
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(&patterns)
             .map_err(|_| {
@@ -71,7 +76,7 @@ impl Mask {
         Ok(())
     }
 
-    /// Whether there is nothing to look for.
+    /// Whether there are no secrets to search for.
     pub(super) fn is_empty(&self) -> bool {
         self.finder.is_none()
     }
@@ -87,12 +92,12 @@ impl Mask {
         })
     }
 
-    /// The name of a secret in `bytes`.
+    /// Returns the name of the first secret in `bytes`.
     pub(super) fn first<'a>(&'a self, bytes: &'a [u8]) -> Option<&'a str> {
         self.find(bytes).next().map(|(_, name)| name)
     }
 
-    /// Masks secrets in `bytes`; `None` when there are none.
+    /// Masks secrets in `bytes`; `None` if there are none.
     pub(super) fn bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut masked = Vec::new();
         let mut done = 0;
@@ -115,7 +120,7 @@ impl Mask {
         }
     }
 
-    /// Masks the text of an error.
+    /// Masks secrets in the text of an error.
     pub(super) fn error(&self, error: Error) -> Error {
         Error {
             text: self.text(&error.text),
@@ -147,7 +152,8 @@ fn spellings(secret: &str) -> Vec<String> {
         secret.to_owned(),
         json.replace('/', "\\/"),
         json,
-        // What `encodeURIComponent`, form encoding, `encodeURI` and careful servers leave as it is.
+        // Characters left unencoded by `encodeURIComponent`, form encoding, `encodeURI`, and strict
+        // servers.
         percent(|b| b.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&b)),
         percent(|b| b.is_ascii_alphanumeric() || b"-_.*".contains(&b)),
         percent(|b| b.is_ascii_alphanumeric() || b"-_.~".contains(&b)),
@@ -167,8 +173,8 @@ fn spellings(secret: &str) -> Vec<String> {
     all
 }
 
-/// A secret that was cut: every beginning and every end that is half of it at least. Of a long one there is one of each: ends
-/// share no memory, so that all of them would take the square of the length.
+/// Returns the truncations of a secret: every prefix and suffix of at least half its length. For a
+/// long secret only one of each, because all suffixes together need memory quadratic in the length.
 fn cut(secret: &str) -> Vec<String> {
     let half = secret.len().div_ceil(2);
     let n_cuts = if secret.len() <= MAX_CUT_BYTES {
@@ -185,8 +191,8 @@ fn cut(secret: &str) -> Vec<String> {
     pieces.flatten().map(str::to_owned).collect()
 }
 
-/// Returns the characters of Base64 that depend on `bytes` only, when `before` bytes (0 to 2) precede them in their group of
-/// three.
+/// Returns the Base64 characters that depend only on `bytes`, if `before` bytes (0 to 2) precede
+/// them in their group of three.
 fn base64_within(bytes: &[u8], before: usize) -> String {
     let mut padded = vec![0; before];
     padded.extend_from_slice(bytes);
@@ -233,7 +239,7 @@ mod tests {
             ("s3cr3t%2f%22p%2bq%22%3d42", "[masked: TOKEN]"),
             ("x=s3cr3t/%22p+q%22=42&y", "x=[masked: TOKEN]&y"),
             ("7333637233742f22702b71223d3432", "[masked: TOKEN]"),
-            // Half of it at least, from either end.
+            // At least half of the secret, from either end.
             (
                 "your key s3cr3t/\"… is wrong",
                 "your key [masked: TOKEN]… is wrong",
@@ -264,7 +270,7 @@ mod tests {
                     masked.contains("[masked: TOKEN]"),
                     "{before} {after}: {masked}"
                 );
-                // Of the ends at most the bits that are shared with the neighbours are left.
+                // At each end, at most the bits shared with neighboring bytes remain.
                 let left = masked.replace("[masked: TOKEN]", "").len();
                 assert!(left <= (before.len() + after.len()) * 8 / 6 + 4, "{masked}");
             }

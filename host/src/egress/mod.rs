@@ -1,9 +1,13 @@
-//! The way out: every HTTP request of every plugin leaves through [`Egress::send`], whatever interface the plugin called.
+//! Egress: every HTTP request of every plugin is sent by [`Egress::send`], regardless of the
+//! interface that the plugin called.
 //!
-//! Owns all that decides about a request (URL, host, address, redirects, headers, sizes, times, counts), puts credentials in
-//! last, and takes them out of what comes back. It must not know who asks for a plugin's request (an import, a WASI
-//! interface) nor where secrets are kept. A request goes through these files in this order: `budget`, `target`, `headers`,
-//! [`Inspect`], `resolve` and `address`, `credential`, `send`, `redirect` (and again from `budget`), `mask`, `record`.
+//! This module decides everything about a request (URL, host, address, redirects, headers, sizes,
+//! timeouts, counts), adds credentials last, and masks them in the response. It must not know which
+//! import or WASI interface made the request, nor where secrets are stored.
+//!
+//! A request passes through these files in order: `budget`, `target`, `headers`, [`Inspect`],
+//! `resolve` and `address`, `credential`, `send`, `redirect` (and again from `budget`), `mask`,
+//! `record`.
 //!
 //! Start from [`Egress`].
 
@@ -38,60 +42,60 @@ pub use resolve::{Resolve, SystemResolver};
 use crate::grant::Granted;
 use crate::point::handle::AgentHandle;
 
-/// Longest body of a request, in bytes.
+/// Maximum size of a request body, in bytes.
 pub const MAX_REQUEST_BYTES: usize = 10 << 20;
 
-/// Longest body of an answer after decoding, in bytes.
+/// Maximum size of a decoded response body, in bytes.
 pub const MAX_RESPONSE_BYTES: usize = 10 << 20;
 
 /// Request of a plugin.
 pub struct Request {
     /// `GET`, `POST`, …
     pub method: String,
-    /// The whole URL.
+    /// Absolute URL.
     pub url: String,
     /// Names and values.
     pub headers: Vec<(String, Vec<u8>)>,
     /// Body of the request.
     pub body: Body,
-    /// Shorter times than the host's own.
+    /// Timeouts, if shorter than the host's own.
     pub timeouts: Timeouts,
 }
 
-/// The body of a request.
+/// Body of a request.
 pub enum Body {
-    /// All of it.
+    /// The complete body.
     Whole(Vec<u8>),
-    /// Body that is still being written. Waited for once the request is known to be allowed; it must come to an end by itself
-    /// after [`MAX_REQUEST_BYTES`].
+    /// Body that is still being written. It is awaited only after the request has been allowed, and
+    /// must end by itself after [`MAX_REQUEST_BYTES`].
     Later(BoxFuture<'static, Result<Vec<u8>, Error>>),
 }
 
-/// Times that a plugin sets for its request. They only shorten the host's.
+/// Timeouts that a plugin sets for its request. They can only shorten those of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Time until there is a connection; at most 10 s.
+    /// Timeout for connecting; at most 10 s.
     pub connect: Option<Duration>,
-    /// Time from there to the headers of the answer.
+    /// Timeout from the connection to the response headers.
     pub first_byte: Option<Duration>,
-    /// Time between two pieces of the answer.
+    /// Timeout between two pieces of the response body.
     pub between_bytes: Option<Duration>,
 }
 
-/// An answer, whole, without the plugin's credentials in it.
+/// A complete response, with the plugin's credentials masked.
 #[derive(Debug)]
 pub struct Response {
     /// Status code.
     pub status: u16,
-    /// Headers, without those of the connection.
+    /// Headers, without connection headers.
     pub headers: HeaderMap,
     /// The body after decoding.
     pub body: Vec<u8>,
-    /// Slot that the answer occupies for as long as it is kept.
+    /// Request slot that the response occupies as long as it is held.
     pub place: RequestSlot,
 }
 
-/// State that the requests of one plugin share in all sessions.
+/// State that the requests of one plugin share across sessions.
 #[derive(Debug)]
 pub struct PluginEgress {
     options: EgressOptions,
@@ -102,7 +106,8 @@ pub struct PluginEgress {
 }
 
 impl PluginEgress {
-    /// The way out for a plugin with these grants, with `requests` in each session, at most [`MAX_REQUESTS`].
+    /// Creates the egress of a plugin with these grants, and `requests` per session, capped at
+    /// [`MAX_REQUESTS`].
     #[must_use]
     pub fn new(
         options: EgressOptions,
@@ -119,7 +124,7 @@ impl PluginEgress {
         })
     }
 
-    /// Opens the egress of one session, which reports every request to `handle`.
+    /// Opens the egress for one session; every request is reported to `handle`.
     #[must_use]
     pub fn open(self: &Arc<Self>, handle: Arc<dyn AgentHandle>) -> Arc<Egress> {
         Arc::new(Egress {
@@ -130,7 +135,10 @@ impl PluginEgress {
     }
 }
 
-/// The way out for one plugin in one session.
+/// Egress of one plugin in one session.
+///
+/// Created by [`PluginEgress::open`] and used by every interface through which the plugin can send
+/// requests. No other code may send a request for a plugin.
 pub struct Egress {
     shared: Arc<PluginEgress>,
     handle: Arc<dyn AgentHandle>,
@@ -138,7 +146,7 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// Counts the requests of the session from the beginning again.
+    /// Resets the request count of the session.
     pub(crate) fn renew_requests(&self) {
         self.budget.renew();
     }

@@ -1,4 +1,4 @@
-//! Options of the host's starter for requests of plugins.
+//! Options that the embedder of the host sets for requests of plugins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub struct Outgoing<'a> {
     pub plugin: &'a str,
     /// `GET`, `POST`, …
     pub method: &'a str,
-    /// The whole URL.
+    /// Absolute URL.
     pub url: &'a str,
     /// Headers that the plugin set.
     pub headers: &'a HeaderMap,
@@ -24,35 +24,36 @@ pub struct Outgoing<'a> {
     pub body: &'a [u8],
 }
 
-/// Looks at every request, and at every redirect of one. An error refuses it and says why, to the plugin and in the record.
+/// Inspects every request and every redirect. An error refuses the request; its text goes to the
+/// plugin and into the record.
 pub type Inspect = Arc<dyn Fn(&Outgoing<'_>) -> Result<(), String> + Send + Sync>;
 
-/// Answers requests in place of the network, once everything else about them was checked; the headers have the credentials.
+/// Answers requests instead of the network, after all checks. The headers include credentials.
 pub type Canned =
     Arc<dyn Fn(&Outgoing<'_>) -> Result<http::Response<Vec<u8>>, String> + Send + Sync>;
 
 /// Options for requests of plugins.
 #[derive(Clone)]
 pub struct EgressOptions {
-    /// Source of secrets for credentials; none by default.
+    /// Source of secrets for credentials. Default: none.
     pub secrets: Arc<dyn Secrets>,
-    /// Resolver of names; the operating system by default.
+    /// Resolver of host names. Default: that of the operating system.
     pub resolver: Arc<dyn Resolve>,
-    /// Deadline of a request with all its redirects, to the last byte; 30 s.
+    /// Deadline of a request with all its redirects, to the last byte. Default: 30 s.
     pub deadline: Duration,
-    /// Looks at what leaves; by default for secrets, which refuse the request.
+    /// Inspection of outgoing requests. By default, a request that contains a secret is refused.
     pub inspect: Option<Inspect>,
-    /// Answers in place of the network; none by default. For tests of plugins.
+    /// Replacement for the network in tests of plugins. Default: none.
     pub canned: Option<Canned>,
 }
 
-/// Refuses a request that holds what looks like a secret: the host puts credentials in itself.
+/// Refuses a request that contains an apparent secret: credentials are added by the host only.
 fn no_secrets(outgoing: &Outgoing<'_>) -> Result<(), String> {
     let spellings: Vec<String> = outgoing.headers.keys().flat_map(spellings).collect();
     let of_names = spellings
         .iter()
         .map(|text| ("name of a header", text.as_bytes()));
-    // Alone, because what is said of a value names its header.
+    // Checked separately, because an error about a value names its header.
     check_outgoing(&of_names.collect::<Vec<_>>())?;
     let values: Vec<(String, &[u8])> = outgoing
         .headers
@@ -64,7 +65,8 @@ fn no_secrets(outgoing: &Outgoing<'_>) -> Result<(), String> {
     check_outgoing(&parts)
 }
 
-/// The name of a header as a token could stand in it: names are in lower case, and tokens begin a word.
+/// Returns the spellings of a header name in which a token would be recognized: header names are in
+/// lower case, and a token starts at a word boundary.
 fn spellings(name: &HeaderName) -> impl Iterator<Item = String> {
     let name = name.as_str();
     let words = name

@@ -9,37 +9,37 @@ use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
 use crate::secret::Scanner;
 use crate::text::clean;
 
-/// Longest reason in a record, in bytes.
+/// Maximum length of a reason in a record, in bytes.
 const MAX_REASON_BYTES: usize = 500;
 
-/// A record that is being made. One that is dropped open tells that the request was given up: the plugin was stopped, or gave
-/// it up itself.
+/// A record in progress. If it is dropped while open, it reports that the request was abandoned,
+/// because the plugin was stopped or gave up.
 pub(super) struct Record {
     handle: Arc<dyn AgentHandle>,
     plugin: Arc<str>,
     origin: Origin,
-    /// Target of the request; `None` once the record is made.
+    /// Target of the request; `None` once the record is written.
     target: Option<String>,
 }
 
 impl Record {
-    /// Starts a record of a request whose target is not known yet.
+    /// Starts the record of a request whose target is not known yet.
     pub(super) fn open(egress: &Egress, origin: Origin, method: &str) -> Self {
         Self {
             handle: egress.handle.clone(),
             plugin: egress.shared.plugin.clone(),
             origin,
-            // A URL that cannot be read may hold anything.
+            // A URL that cannot be parsed may contain anything, so it is not recorded.
             target: Some(format!("{} (not a URL)", clean(method, 16))),
         }
     }
 
-    /// Says what the request reaches for.
+    /// Sets the target of the request.
     pub(super) fn name(&mut self, target: String) {
         self.target = Some(target);
     }
 
-    /// Ends the record; another can follow with [`Record::name`].
+    /// Writes the record; [`Record::name`] starts another one.
     pub(super) fn close(&mut self, error: Option<&Error>) {
         match error {
             None => self.record(AccessOutcome::Done, None),
@@ -61,7 +61,7 @@ impl Record {
         self.handle.access(AccessRecord {
             plugin: self.plugin.clone(),
             reached: Reached::Network,
-            // A path may hold a token: that the request was refused for it must not write it down.
+            // A path may contain a token. The record of its refusal must not store it.
             target: masked(target),
             outcome,
             reason: reason.map(masked),

@@ -1,6 +1,7 @@
-//! Follows redirects: the next target, and which headers go along.
+//! Follows redirects: computes the next target, method and body.
 //!
-//! Only reads the answer: whether the new place may be reached is decided afresh, as for every request.
+//! This module only reads the response; whether the new target may be reached is checked again as
+//! for every request.
 
 use reqwest::Method;
 
@@ -8,7 +9,7 @@ use super::error::{Error, ErrorKind};
 use super::target::Target;
 use crate::grant::Scheme;
 
-/// Most redirects of one request.
+/// Maximum number of redirects of one request.
 pub(super) const MAX_REDIRECTS: u32 = 5;
 
 /// The request after a redirect.
@@ -23,7 +24,7 @@ fn refuse(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::Redirect, text)
 }
 
-/// The next request; `None` for an answer that is no redirect.
+/// Returns the next request; `None` if the response is not a redirect.
 pub(super) fn next(
     status: u16,
     location: Option<&[u8]>,

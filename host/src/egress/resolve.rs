@@ -1,7 +1,7 @@
-//! Resolves names to addresses, once for each request.
+//! Resolves host names to addresses, once for each request.
 //!
-//! What a [`Resolve`] answers is checked by `target`; what was checked is all that [`Pinned`] gives to the HTTP library, so
-//! that a second look-up, which could answer something else, never happens.
+//! `target` checks the addresses from [`Resolve`], and [`Pinned`] passes only those to the HTTP
+//! library. There is no second lookup, which could return other addresses (DNS rebinding).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -9,9 +9,10 @@ use std::net::{IpAddr, SocketAddr};
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolving};
 
-/// Looks names up.
+/// Resolves host names.
 pub trait Resolve: Send + Sync {
-    /// Every address of `host`, which is a name and no address. Called once for each request and each redirect.
+    /// Returns all addresses of `host`, which is a name and not an address. Called once for each
+    /// request and each redirect.
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
@@ -28,7 +29,7 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// The addresses that were checked for one host; every other name has none.
+/// Checked addresses of one host; other names do not resolve.
 pub(super) struct Pinned {
     pub(super) host: String,
     pub(super) addresses: Vec<SocketAddr>,

@@ -1,4 +1,7 @@
-//! Sends one request and follows its redirects, from the first check to the masked answer.
+//! Sends one request and follows its redirects, from the first check to the masked response.
+//!
+//! Each redirect counts as a request of its own: it is checked, charged and recorded separately.
+//! Start from [`Egress::send`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -24,16 +27,16 @@ use crate::provider::install_tls;
 use crate::secret::aside;
 use crate::text::clean;
 
-/// Longest wait for a connection, TLS included.
+/// Timeout for connecting, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Most headers of an answer. Together they may have 64 KiB.
+/// Maximum number of response headers. Their total size is limited to 64 KiB.
 const MAX_ANSWER_HEADERS: usize = 2_000;
 
-/// Longest text about a broken connection, in bytes.
+/// Maximum length of the cause of a failed connection, in bytes.
 const MAX_CAUSE_BYTES: usize = 300;
 
-/// A request on its way, checked but for its addresses.
+/// A request whose addresses are not checked yet.
 struct Hop {
     target: Target,
     method: Method,
@@ -43,11 +46,11 @@ struct Hop {
 }
 
 impl Egress {
-    /// Sends a request, follows where it leads, and waits for the whole answer. Leaves a record of every request that was
-    /// made or refused. Dropping the future closes the connection.
+    /// Sends a request, follows redirects, and waits for the complete response. Records every
+    /// request, sent or refused. Dropping the future closes the connection.
     ///
     /// # Errors
-    /// Whatever rule refuses it, and whatever goes wrong on the way; the text holds no secret.
+    /// The rule that refused the request, or the failure on the way. The text contains no secret.
     pub async fn send(&self, request: Request, origin: Origin) -> Result<Response, Error> {
         let mut record = Record::open(self, origin, &request.method);
         if let Err(spent) = self.budget.take() {
@@ -120,7 +123,7 @@ impl Egress {
             if n_redirects > MAX_REDIRECTS {
                 return refuse(format!("more than {MAX_REDIRECTS} redirects"));
             }
-            // Each is a request of its own, with a record of its own.
+            // Each redirect is a separate request with its own record.
             record.close(None);
             record.name(mask.text(&next.target.name(next.method.as_str())));
             self.budget.take().map_err(|spent| spent.error)?;
@@ -137,7 +140,7 @@ impl Egress {
         }
     }
 
-    /// Checks one request to the end, puts credentials in and sends it.
+    /// Completes the checks of one request, adds credentials and sends it.
     async fn hop(&self, hop: &Hop, mask: &mut Mask) -> Result<reqwest::Response, Error> {
         let shared = &*self.shared;
         let allowed = hop.target.allowed(&shared.granted)?;
@@ -176,8 +179,9 @@ impl Egress {
                 reqwest::Response::from(answer?)
             }
             None => {
-                // RFC 9110, 8.6: a method that has a body by its meaning says how long it is, also when it is empty. Servers answer
-                // 411 otherwise, and the plugin may not set the header itself.
+                // RFC 9110, 8.6: a method that defines a meaning for a body should send
+                // content-length even if the body is empty. Some servers answer 411 otherwise, and
+                // the plugin must not set the header itself.
                 let is_sent = [Method::POST, Method::PUT, Method::PATCH].contains(&hop.method);
                 if is_sent && hop.body.is_empty() {
                     headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
@@ -191,13 +195,14 @@ impl Egress {
                 within(hop.timeouts.first_byte, sending).await?
             }
         };
-        // The client has nowhere else to go. Should it find a way, the answer is not handed on.
+        // The client can only connect to the checked addresses. If it does not, drop the response.
         let peer = answer.remote_addr().map(|peer| peer.ip().to_canonical());
         if peer.is_some_and(|peer| !addresses.iter().any(|own| own.to_canonical() == peer)) {
             let text = "the answer came from an address that was not checked";
             return Err(Error::new(ErrorKind::Address, text));
         }
-        // A plugin could have a secret that the server repeats sent in pieces, none of which is masked.
+        // A plugin could use ranges to receive an echoed secret in pieces that are too short to be
+        // masked.
         if has_credentials && answer.status() == StatusCode::PARTIAL_CONTENT {
             let text = "the answer is a part of a whole, so that secrets cut at its ends would not be found; ask without \
              `range` where a credential is sent";
@@ -207,7 +212,8 @@ impl Egress {
     }
 }
 
-/// A client that can connect to these addresses only. It is made for one request: no connection outlives its check.
+/// Creates a client for one request that can only connect to these addresses. Without reuse, no
+/// connection outlives its check.
 fn client(
     target: &Target,
     addresses: &[IpAddr],
@@ -224,22 +230,23 @@ fn client(
         .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(connect.min(CONNECT_TIMEOUT))
         .dns_resolver(pinned)
-        // A proxy would look the name up by itself, and connect where it likes.
+        // A proxy would resolve the name itself and could connect anywhere.
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
-        // Their length is bounded when they are there: sites that set many cookies and policies send more than the 100 of the library.
+        // Their size is checked after receipt. Sites with many cookies and policies send more than
+        // the library's default of 100.
         .http1_max_headers(MAX_ANSWER_HEADERS)
         .pool_max_idle_per_host(0);
     if target.scheme == Scheme::Http {
-        // Without TLS there is no need for the system's certificates, which take a while to read.
+        // Without TLS, skip loading the system's certificates, which is slow.
         builder = builder.tls_certs_only([]);
     }
     builder.build().map_err(|e| failed(&e))
 }
 
-/// Waits no longer than the plugin wants to. The host's own deadline stands around all of it.
+/// Applies the plugin's timeout. The host's own deadline covers the whole request.
 async fn within<T>(
     limit: Option<Duration>,
     doing: impl Future<Output = reqwest::Result<T>>,
@@ -254,7 +261,7 @@ async fn within<T>(
     done.map_err(|e| failed(&e))
 }
 
-/// Reads the answer as far as may be, and takes the secrets out.
+/// Reads the response within the limits and masks secrets.
 async fn read(
     mut answer: reqwest::Response,
     hop: &Hop,
@@ -302,18 +309,18 @@ async fn read(
         }
     }
     if let Some(masked) = mask.bytes(&body) {
-        // Names may be longer than what they stand for.
+        // Names can be longer than the secrets they replace.
         if masked.len() > MAX_RESPONSE_BYTES {
             return Err(too_long());
         }
         body = masked;
     }
-    // The name of a header cannot be masked: the header goes.
+    // The name of a header cannot be masked, so the header is dropped.
     let is_secret = |name: &str| mask.first(name.as_bytes()).is_some();
     let mut headers = headers::of_answer(answer.headers(), &hop.method, body.len(), is_secret);
     for value in headers.values_mut() {
         if let Some(masked) = mask.bytes(value.as_bytes()) {
-            // A name in brackets is as fit for a header as what it stands for.
+            // The mask consists of characters that are valid in a header.
             *value = HeaderValue::from_bytes(&masked)
                 .unwrap_or_else(|_| HeaderValue::from_static("[masked]"));
         }
@@ -351,7 +358,7 @@ fn failed(error: &reqwest::Error) -> Error {
 }
 
 impl Error {
-    /// A body that is longer than may be sent.
+    /// Creates the error for an oversized request body.
     #[must_use]
     pub fn too_long_to_send() -> Self {
         let text = format!(

@@ -1,7 +1,9 @@
-//! Target of a request: a URL that was parsed once, and the check of its host and addresses against the grants.
+//! Target of a request: a URL that is parsed once, and the check of its host and addresses against
+//! the grants.
 //!
-//! One parser reads URLs, and everything after it (patterns, look-up, connection, request line, `host` header) works on what
-//! it made of them: spellings that two parsers would read differently have no effect.
+//! There is only one URL parser. Patterns, lookup, connection, request line and `host` header all
+//! use its result, so spellings that two parsers would read differently cannot bypass a check.
+//! Start from [`Target`].
 
 use std::net::IpAddr;
 
@@ -13,26 +15,26 @@ use super::resolve::Resolve;
 use crate::grant::{Granted, Scheme};
 use crate::text::clean;
 
-/// Longest URL, in bytes; what servers commonly take.
+/// Maximum length of a URL, in bytes, as accepted by common servers.
 const MAX_URL_BYTES: usize = 8 << 10;
 
-/// Most addresses of one name that are looked at.
+/// Maximum number of addresses of one host that are checked.
 const MAX_ADDRESSES: usize = 64;
 
-/// Longest name of a target in a record, in bytes.
+/// Maximum length of a target in a record, in bytes.
 const MAX_NAME_BYTES: usize = 300;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
-    /// URL without user, password, fragment, and trailing dot of its host.
+    /// URL without user, password, fragment, and trailing dot of the host.
     pub(super) url: Url,
     pub(super) scheme: Scheme,
-    /// A name in lower case, or an address without brackets.
+    /// Name in lower case, or address without brackets.
     pub(super) host: String,
     pub(super) port: u16,
 }
 
-/// Kinds of addresses that the lists of hosts allow for a target.
+/// Classes of addresses that the grants allow for a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AllowedAddresses {
     public: bool,
@@ -44,7 +46,7 @@ fn bad(text: impl Into<String>) -> Error {
 }
 
 impl Target {
-    /// Reads a URL. Errors do not repeat it: it may hold a password.
+    /// Parses a URL. Errors do not quote it, because it may contain a password.
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
         if text.len() > MAX_URL_BYTES {
             return Err(bad(format!(
@@ -59,7 +61,7 @@ impl Target {
         Self::new(url)
     }
 
-    /// Checks a URL that was read.
+    /// Checks a parsed URL.
     pub(super) fn new(mut url: Url) -> Result<Self, Error> {
         let scheme = match url.scheme() {
             "https" => Scheme::Https,
@@ -104,26 +106,27 @@ impl Target {
         (self.scheme, &self.host, self.port) == (other.scheme, &other.host, other.port)
     }
 
-    /// Returns the name for records: scheme, host, port and path, nothing that may hold more. Printable, and cut when long.
+    /// Formats the target for records: method, scheme, host, port and path. The query, which may
+    /// hold secrets, is left out. Printable and shortened.
     pub(super) fn name(&self, method: &str) -> String {
         let text = format!("{method} {}{}", self.origin(), self.url.path());
         clean(&text, MAX_NAME_BYTES)
     }
 
-    /// Scheme, host and port.
+    /// Returns scheme, host and port.
     fn origin(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         format!("{}://{host}:{}", self.scheme.as_str(), self.port)
     }
 
-    /// Finds the target in the lists of hosts.
+    /// Finds the target in the granted hosts.
     pub(super) fn allowed(&self, granted: &Granted) -> Result<AllowedAddresses, Error> {
         let is_it = |pattern: &&crate::grant::HostPattern| {
             pattern.matches(self.scheme, &self.host, self.port)
         };
         let allowed = AllowedAddresses {
             public: granted.hosts().any(|pattern| is_it(&pattern)),
-            // `*` is not a list of one's own machines.
+            // `*` does not grant private hosts.
             private: granted
                 .private_hosts()
                 .any(|pattern| !pattern.is_any() && is_it(&pattern)),
@@ -150,7 +153,8 @@ impl Target {
         Err(Error::new(ErrorKind::Host, text))
     }
 
-    /// The addresses to connect to: the host is looked up once, and every one that it has must be granted.
+    /// Returns the addresses to connect to. The host is resolved once, and every address must be
+    /// allowed.
     pub(super) async fn addresses(
         &self,
         allowed: AllowedAddresses,
@@ -216,7 +220,7 @@ mod tests {
         Granted::new(public.chain(private).collect())
     }
 
-    /// Addresses of every name, parted by blanks.
+    /// Addresses of every name, separated by blanks.
     struct Fixed<'a>(&'a str);
 
     impl Resolve for Fixed<'_> {
@@ -287,7 +291,7 @@ mod tests {
         assert!(Target::parse(&format!("https://a/{}", "x".repeat(9000))).is_err());
     }
 
-    /// Hosts that are granted, a URL, the addresses of its host, and the refusal.
+    /// Granted hosts, a URL, the addresses of its host, and the expected refusal.
     const REACHED: &str = "
 public => https://a.example/ => 1.1.1.1 2606:4700::1 =>
 public => https://a.example/ => 1.1.1.1 10.0.0.1 => `a.example` resolves to 10.0.0.1, a private address; list it under [network] private

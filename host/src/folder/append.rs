@@ -1,4 +1,4 @@
-//! Adding to the end of a file: what logs do, at the cost of what is added and not of what is there.
+//! Appends to files, as logs do, at a cost that does not depend on the size of the file.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -9,14 +9,15 @@ use super::whole::MAX_BYTES;
 use super::{FolderError, GrantedFolders, How};
 
 impl GrantedFolders {
-    /// Whether what `data` holds is known, so that adding to it need not walk through it.
+    /// Whether the usage of `data` is known, so that appending need not count it first.
     #[must_use]
     pub fn is_counted(&self) -> bool {
         self.usage.is_counted()
     }
 
-    /// Adds to the end of a file, making it if needed; its folder must be there. Others who add at the same time lose nothing.
-    /// When the disk is full or the host is killed, a part of it may be there.
+    /// Appends to a file, and creates it if needed; its directory must exist. Concurrent appends
+    /// lose no data. If the disk is full or the host is killed, a part of the content may have been
+    /// written.
     pub fn append(&self, path: &str, content: &[u8]) -> Result<(), FolderError> {
         if content.len() > MAX_BYTES {
             return Err(FolderError::TooMuch(format!(
@@ -38,7 +39,8 @@ impl GrantedFolders {
         let Some(usage) = place.usage() else {
             return Ok((&*file).write_all(content)?);
         };
-        // Removing or shortening the file meanwhile frees nothing for certain.
+        // Truncating or removing the file at the same time must not free quota that this write
+        // still uses.
         usage.opened(&file);
         let _writing = usage.writing(&file);
         usage.grow(content.len() as u64)?;
@@ -49,7 +51,7 @@ impl GrantedFolders {
     }
 }
 
-/// Writes all of `left`, which is what has not been written when it fails.
+/// Writes all of `left`. After an error, `left` is the unwritten rest.
 fn write_all(mut file: &std::fs::File, left: &mut &[u8]) -> io::Result<()> {
     while !left.is_empty() {
         match file.write(left) {

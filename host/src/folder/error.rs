@@ -1,67 +1,69 @@
-//! Errors of operations on files and folders.
+//! Errors of operations on files and directories.
 
 use std::io;
 
 use crate::beneath::ESCAPE;
 
-/// Error of an operation on a file or folder. The texts are for the plugin and for the trace; they name no path of the host.
+/// Error of an operation on a file or directory. The texts are for the plugin and for the trace,
+/// and contain no paths of the host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
-    /// The path makes no sense.
+    /// The path is invalid.
     #[error("{0}")]
     Invalid(&'static str),
-    /// No granted folder holds the path.
+    /// The path is in no granted directory.
     #[error(
         "it is in no folder that was granted to the plugin; `[filesystem]` in plugin.toml asks for folders"
     )]
     NotGranted,
-    /// The path, or a link on it, leads out of the folder.
+    /// The path, or a symlink in it, leads out of the granted directory.
     #[error("it leads out of the granted folder")]
     Escape,
-    /// The folder was granted to read.
+    /// The directory was granted for reading only.
     #[error("the folder was granted to read, not to write")]
     ReadOnly,
-    /// `.rind` decides what runs and what is asked, and `.git` what git runs, so plugins do not write there. A file `HEAD` makes
-    /// a repository of any folder.
+    /// The path controls what runs: `.rind` configures Rind, and `.git` decides which programs git
+    /// runs. A file named `HEAD` would turn any directory into a repository. Plugins must not write
+    /// there.
     #[error(
         "`.rind`, `.git`, other repositories and files named `HEAD` control Rind and git in this project; plugins cannot \
          write there"
     )]
     Reserved,
-    /// The granted folder has one of Rind's own in it, or lies in one.
+    /// The granted directory contains one of Rind's own directories, or is inside one.
     #[error(
         "`{folder}` is not given to plugins: it holds or lies in a folder that Rind keeps its own files in; work in another \
          folder, or grant one below it"
     )]
     Protected {
-        /// The granted folder, as it is written in a manifest.
+        /// The granted directory, as written in a manifest.
         folder: String,
     },
-    /// Two folders that were granted apart.
+    /// The operation involves two separately granted directories.
     #[error("it leads from one granted folder to another; copy it instead")]
     Crosses,
-    /// A pipe, a device or a socket.
+    /// The file is a pipe, a device or a socket.
     #[error("it is a pipe, a device or a socket; only files and folders are opened")]
     Special,
-    /// Too many links, one of them probably to itself.
+    /// Too many symlinks, probably a cycle.
     #[error("there are too many links on the way")]
     Loop,
-    /// One call asked for more than is given at once.
+    /// One call exceeded a limit.
     #[error("{0}")]
     TooMuch(String),
-    /// The plugin's own folder has no room left.
+    /// The quota of the plugin's data directory is used up.
     #[error(
         "the plugin's data folder is full: {bytes} bytes in {files} files are kept; `data` and `files` under `[limits]` in \
          plugin.toml ask for more"
     )]
     Full {
-        /// Bytes that it may hold.
+        /// Maximum number of bytes.
         bytes: u64,
-        /// Files and folders that it may hold.
+        /// Maximum number of files and directories.
         files: u64,
     },
-    /// The system refused.
+    /// The operating system reported an error.
     #[error("{}", plain(.0))]
     Io(#[from] io::Error),
     #[error("internal error during work on files")]
@@ -69,7 +71,7 @@ pub enum FolderError {
 }
 
 impl FolderError {
-    /// Whether it was refused; otherwise it was allowed and did not work.
+    /// Whether the operation was refused, as opposed to allowed but failed.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         match self {
@@ -98,7 +100,7 @@ impl From<rustix::io::Errno> for FolderError {
     }
 }
 
-/// Returns the system's message without the number in brackets that the standard library adds.
+/// Returns the error message without the error number that the standard library appends.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {

@@ -1,7 +1,9 @@
-//! The folders that a plugin was granted: what its files import and its WASI folders both go through.
+//! Directories that were granted to a plugin, used by its `files` import and by its WASI preopens.
 //!
-//! Owns where a path leads and whether it may be read or written there, the plugin's own `data` folder and how much it may
-//! hold. It must not know what a plugin is made of nor who asks. Everything here blocks.
+//! This module resolves paths, decides whether they may be read or written, and enforces the quota
+//! of the plugin's `data` directory. Every path is resolved relative to open handles, without
+//! leaving the granted directory. It must not know the implementation of a plugin, nor which
+//! interface calls. All functions block.
 //!
 //! Start from [`GrantedFolders`].
 
@@ -32,22 +34,26 @@ pub use quota::{Quota, Usage};
 pub use resolved::ResolvedPath;
 pub use whole::{Entry, EntryKind, MAX_BYTES, MAX_ENTRIES, n_entries};
 
-/// Locations of one plugin's folders on this machine.
+/// Locations of one plugin's directories on this machine.
 #[derive(Clone, Debug)]
 pub struct FolderPlaces {
-    /// The folder that the agent works in.
+    /// Working directory of the agent.
     pub workspace: PathBuf,
-    /// The plugin's own folder; made when it is first used.
+    /// Data directory of the plugin, created on first use.
     pub data: PathBuf,
-    /// A folder with nothing in it; made when it is first used.
+    /// An empty directory, created on first use.
     pub empty: PathBuf,
-    /// Rind's own folders. A granted folder of the workspace may neither hold one nor lie in one.
+    /// Rind's own directories. A granted directory of the workspace must neither contain one nor be
+    /// inside one.
     pub protected: Vec<PathBuf>,
     /// Quota of `data`.
     pub quota: Quota,
 }
 
-/// The folders that one plugin was granted, opened when they are first used.
+/// Directories that were granted to one plugin, opened on first use.
+///
+/// Paths are resolved with [`GrantedFolders::place`], which also decides the access; operations on
+/// the result follow no symlink. The methods block, so call them off the async threads.
 #[derive(Debug)]
 pub struct GrantedFolders {
     grants: Vec<Grant>,
@@ -64,7 +70,7 @@ struct Grant {
 }
 
 impl Grant {
-    /// Returns the number of names from the root to the folder.
+    /// Returns the number of path components from the root to the directory.
     fn depth(&self) -> usize {
         let opened = self.opened.get();
         opened.map_or(self.folder.below.len(), |opened| opened.names.len())
@@ -74,23 +80,24 @@ impl Grant {
 #[derive(Clone, Debug)]
 struct OpenFolder {
     file: Arc<File>,
-    /// Names from the root to where it really is; a link may stand between.
+    /// Path components from the root to the actual location; they differ from the granted path if
+    /// it contains a symlink.
     names: Vec<String>,
 }
 
-/// Base of a path.
+/// Directory that a path is relative to.
 #[derive(Clone, Debug)]
 pub enum Base {
-    /// A granted folder: its index in [`GrantedFolders::grants`].
+    /// A granted directory, by its index in [`GrantedFolders::grants`].
     Granted(usize),
-    /// A folder that was opened below one.
+    /// A directory that was opened below a granted one.
     Below {
         grant: usize,
-        /// Names from the root to the folder.
+        /// Path components from the root to the directory.
         names: Vec<String>,
         folder: Arc<File>,
     },
-    /// The empty folder.
+    /// The empty directory.
     Nowhere,
 }
 
@@ -99,7 +106,8 @@ impl GrantedFolders {
     #[must_use]
     pub fn new(granted: &Granted, places: FolderPlaces) -> Self {
         let folders = granted.folders();
-        // One that says what a wider one says already would only be a border that nothing can be moved across.
+        // A grant inside a wider one with the same access is redundant, and would only be a border
+        // across which files cannot be moved.
         let is_needed = |(access, folder): &&(Access, Folder)| {
             let wider = folders
                 .iter()
@@ -123,30 +131,32 @@ impl GrantedFolders {
         }
     }
 
-    /// The granted folders, by number.
+    /// Returns the granted directories, in the order of their indexes.
     pub fn grants(&self) -> impl Iterator<Item = (Access, &Folder)> {
         self.grants
             .iter()
             .map(|grant| (grant.access, &grant.folder))
     }
 
-    /// Opens every granted folder that can be opened now, so that nobody waits for the disk later. May block.
+    /// Opens every granted directory that can be opened, so that later calls need not wait for the
+    /// disk. May block.
     pub fn open_all(&self) {
-        // What fails is tried again, and told, when it is used.
+        // Errors are ignored; opening is retried, and its error reported, on use.
         (0..self.grants.len()).for_each(|number| drop(self.granted(number)));
     }
 
-    /// Whether every granted folder is open.
+    /// Whether every granted directory is open.
     #[must_use]
     pub fn are_open(&self) -> bool {
         self.grants.iter().all(|grant| grant.opened.get().is_some())
     }
 
-    /// The folder that paths from `base` begin in. A granted folder is opened now; it is not made, unless it is the plugin's
-    /// own.
+    /// Returns the directory that paths from `base` are relative to, opening a granted directory if
+    /// needed. It is not created, unless it is the plugin's own.
     ///
     /// # Errors
-    /// It is not there, a link on the way to it leads out, or it is not given because of Rind's own folders.
+    /// The directory does not exist, a symlink in its path leads out, or it overlaps Rind's own
+    /// directories.
     pub fn folder(&self, base: &Base) -> Result<Arc<File>, FolderError> {
         match base {
             Base::Granted(number) => Ok(self.granted(*number)?.file.clone()),
@@ -155,10 +165,11 @@ impl GrantedFolders {
         }
     }
 
-    /// Resolves `path` from `base`. A link at its end is followed if `follow`. The last name need not be there.
+    /// Resolves `path` from `base`. A symlink at its end is followed if `follow`. The last
+    /// component need not exist.
     ///
     /// # Errors
-    /// The path leads out, or a folder on the way is not there.
+    /// The path leads out, or a directory in it does not exist.
     pub fn place(
         &self,
         base: &Base,
@@ -182,7 +193,8 @@ impl GrantedFolders {
             && (names
                 .first()
                 .is_some_and(|name| name.eq_ignore_ascii_case(PROJECT_FOLDER))
-                // Hooks and settings of git run programs at the user's next command. Who is granted a folder in it may.
+                // Hooks and settings of git run programs at the user's next command. Only a grant
+                // for a directory inside `.git` allows writing there.
                 || (grant.is_some_and(|grant| grant.access != Access::Read)
                     && is_reserved(&self.places.workspace, &names, grant.map_or(0, Grant::depth))));
         let access = grant.map_or(Access::Read, |grant| self.access(grant, &names));
@@ -201,7 +213,8 @@ impl GrantedFolders {
         })
     }
 
-    /// Whether a folder that was granted to read lies below `place`: then moving it away would change what may be written.
+    /// Whether a granted directory lies below `place`: moving `place` away would change the files
+    /// that may be written.
     #[must_use]
     pub fn holds_a_grant(&self, place: &ResolvedPath) -> bool {
         self.grants.iter().any(|grant| {
@@ -211,7 +224,7 @@ impl GrantedFolders {
         })
     }
 
-    /// Number of the most specific grant that a path lies in, by its names alone.
+    /// Returns the index of the most specific grant for a path, by its components alone.
     fn find(&self, root: Root, names: &[String]) -> Option<usize> {
         let holds =
             |grant: &Grant| grant.folder.root == root && names.starts_with(&grant.folder.below);
@@ -221,7 +234,7 @@ impl GrantedFolders {
             .map(|(number, _)| number)
     }
 
-    /// Returns the access at `names`, reached through `grant`: that of the most specific grant there.
+    /// Returns the access at `names`, reached through `grant`: that of the most specific grant.
     fn access(&self, grant: &Grant, names: &[String]) -> Access {
         self.find(grant.folder.root, names)
             .map_or(grant.access, |number| self.grants[number].access)
@@ -247,11 +260,13 @@ impl GrantedFolders {
         })
     }
 
-    /// Makes a granted folder of the workspace that is not there, with those above it: nobody else will, and a plugin that asks for
-    /// it alone could otherwise never write there. Returns whether it was made. Blocks.
+    /// Creates a granted directory of the workspace that does not exist, with its parents. A plugin
+    /// that was granted only this directory could otherwise never write there. Returns whether it
+    /// was created. Blocks.
     ///
     /// # Errors
-    /// The folder may only be read, or is not given because of Rind's own folders, or a link or a file is in its place.
+    /// The directory is read-only or overlaps Rind's own directories, or a symlink or file has its
+    /// name.
     pub fn make(&self, base: &Base) -> Result<bool, FolderError> {
         let Base::Granted(number) = base else {
             return Ok(false);
@@ -267,19 +282,19 @@ impl GrantedFolders {
         let root = self.places.workspace.canonicalize()?;
         let path = grant.folder.below.join("/");
         let start = open_path(&root)?;
-        // Where it would be, before anything is made.
+        // Check the location before creating anything.
         let walked = walk(&start, &path, true, Missing::Named)?;
         self.check_apart(&root, &walked.names, &grant.folder)?;
         let walked = walk(&start, &path, true, Missing::Made)?;
         match walked.folder.create_dir(&walked.name) {
-            // Somebody else made it meanwhile, or a link stands there: opening it tells.
+            // Another process created it, or a symlink has its name; opening it will tell.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
         self.granted(*number).map(|_| true)
     }
 
-    /// Refuses a folder of the workspace that holds one of Rind's own or lies in one.
+    /// Refuses a directory of the workspace that contains one of Rind's own or is inside one.
     fn check_apart(
         &self,
         root: &Path,
@@ -328,7 +343,7 @@ fn open_path(path: &Path) -> io::Result<File> {
     Ok(Dir::open_ambient_dir(path, ambient_authority())?.into_std_file())
 }
 
-/// The path without links, also when the last of it is not there yet.
+/// Resolves symlinks in a path, even if its last components do not exist yet.
 fn real_path(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;

@@ -1,5 +1,7 @@
-//! Opening files and folders at a place that was found: never through a link, never a pipe or a device, and charged to the
-//! quota where there is one.
+//! Opens files and directories at a resolved path: never through a symlink, never a pipe or device,
+//! and with the quota charged.
+//!
+//! Start from [`ResolvedPath::open`].
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -17,32 +19,32 @@ pub struct How {
     pub read: bool,
     /// Open for writing.
     pub write: bool,
-    /// Making the file when it is not there.
+    /// Create the file if it does not exist.
     pub create: bool,
     /// Fail if it exists.
     pub exclusive: bool,
-    /// Emptying it.
+    /// Truncate the file.
     pub truncate: bool,
-    /// Whatever is written goes to its end.
+    /// Every write appends to the end.
     pub append: bool,
-    /// Fail if it is not a folder.
+    /// Fail if it is not a directory.
     pub folder: bool,
 }
 
-/// An open file or folder.
+/// An open file or directory.
 #[derive(Debug)]
 pub struct Opened {
-    /// The handle. One that is kept for writing is told to [`super::Usage::opened`].
+    /// Handle. If it is kept for writing, report it to [`super::Usage::opened`].
     pub file: File,
-    /// Whether it is a folder.
+    /// Whether it is a directory.
     pub is_folder: bool,
 }
 
-/// Number of attempts when something appears or disappears during opening.
+/// Number of attempts, in case a file appears or disappears meanwhile.
 const TRIES: usize = 3;
 
 impl ResolvedPath {
-    /// Opens what is there. Blocks.
+    /// Opens the file or directory. Blocks.
     pub fn open(&self, how: How) -> Result<Opened, FolderError> {
         if how.write || how.create || how.truncate {
             self.check_write()?;
@@ -99,7 +101,8 @@ impl ResolvedPath {
             return Err(FolderError::Special);
         }
         if let Some(usage) = usage.filter(|_| metadata.is_file()) {
-            // The first use counts what is there, on this thread, so that writing need not.
+            // The first use counts the directory on this blocking thread, so that later writes need
+            // not.
             usage.charge(0, 0)?;
         }
         if how.truncate && metadata.is_file() && metadata.len() > 0 {
@@ -115,7 +118,8 @@ impl ResolvedPath {
     }
 }
 
-/// Opening a pipe waits for its other end, and opening a device may do something: what a thing is is asked before.
+/// Checks the type of a file before it is opened: opening a pipe waits for its other end, and
+/// opening a device can have side effects.
 fn check_kind(metadata: &Metadata, place: &ResolvedPath, how: How) -> Result<(), FolderError> {
     if how.create && how.exclusive {
         return Err(Errno::EXIST.into());
@@ -140,8 +144,8 @@ fn check_kind(metadata: &Metadata, place: &ResolvedPath, how: How) -> Result<(),
     Ok(())
 }
 
-/// Returns the flags, without `O_TRUNC`: a file is truncated once it is known to be one. `O_NONBLOCK` is for a pipe that is
-/// swapped in.
+/// Returns the flags for `open`. `O_TRUNC` is left out, because the file is truncated only once its
+/// type is known. `O_NONBLOCK` protects against a pipe that is swapped in.
 fn flags(how: How, before: Option<&Metadata>) -> OFlags {
     let common = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let is_written = how.write || how.truncate || how.create;

@@ -1,7 +1,10 @@
-//! Quota of a plugin's `data` folder, counted once and updated by every write.
+//! Quota of a plugin's `data` directory, counted once and updated by every write.
 //!
-//! Both faces of the grant and all instances of a plugin in the process share one count. It is of lengths, not of blocks, so
-//! that a hole in a file costs what it could become; a file with two names counts once in bytes and twice in files.
+//! The `files` import, WASI, and all instances of a plugin in the process share one count. It
+//! counts file lengths, not blocks, so that a sparse file costs as much as it could grow to. A
+//! hard-linked file counts once in bytes, and once per name in files.
+//!
+//! Start from [`Usage`].
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -17,23 +20,24 @@ use cap_std::fs::{Dir, MetadataExt as _};
 use super::FolderError;
 use crate::lock::lock;
 
-/// Limits of one plugin's own folder.
+/// Limits of a plugin's data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// Bytes of all files together.
+    /// Maximum total size of all files, in bytes.
     pub bytes: u64,
-    /// Files, folders and links.
+    /// Maximum number of files, directories and links.
     pub files: u64,
 }
 
 impl Quota {
-    /// Bytes when the manifest asks for nothing.
+    /// Default number of bytes.
     pub const DEFAULT_BYTES: u64 = 64 << 20;
-    /// The most bytes that a manifest may ask for.
+    /// Maximum number of bytes that a manifest may ask for.
     pub const MAX_BYTES: u64 = 1 << 30;
-    /// Files when the manifest asks for nothing.
+    /// Default number of files.
     pub const DEFAULT_FILES: u64 = 10_000;
-    /// The most files that a manifest may ask for. Counting as many takes about a tenth of a second.
+    /// Maximum number of files that a manifest may ask for. Counting that many takes about a tenth
+    /// of a second.
     pub const MAX_FILES: u64 = 100_000;
 
     /// Returns the quota for a manifest's `[limits]`.
@@ -46,13 +50,14 @@ impl Quota {
     }
 }
 
-/// Interval at which a full folder is counted again, in case something was removed without the host.
+/// Interval at which a full directory is counted again, in case files were removed without the
+/// host.
 const RECOUNT_AFTER: Duration = Duration::from_millis(250);
 
-/// Maximum depth of folders that are counted. What lies deeper counts as more than any quota.
+/// Maximum depth of counted directories. A deeper directory counts as over any quota.
 const MAX_DEPTH: usize = 128;
 
-/// Device and inode: what a file is, under whatever name.
+/// Device and inode, which identify a file under all of its names.
 type Identity = (u64, u64);
 
 fn identity(file: &File) -> io::Result<Identity> {
@@ -60,7 +65,7 @@ fn identity(file: &File) -> io::Result<Identity> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// The count of one `data` folder.
+/// Usage count of one `data` directory.
 #[derive(Debug)]
 pub struct Usage {
     folder: PathBuf,
@@ -73,16 +78,18 @@ struct State {
     bytes: u64,
     files: u64,
     counted: Option<Instant>,
-    /// Whether there may be more room than counted: something was refused, or removed while it was open.
+    /// Whether the actual usage may be lower than counted: a charge was refused, or a file was
+    /// removed while open.
     is_stale: bool,
-    /// Files that are open. Removing one frees nothing until the last handle on it is gone.
+    /// Open files. Removing one frees nothing until its last handle is closed.
     open: Vec<(Identity, Weak<File>)>,
-    /// Files that are being written to. Shortening one frees nothing for certain: what is written lands before or after.
+    /// Files with a write in progress. Truncating one frees nothing for certain, because the write
+    /// may land before or after.
     writing: Vec<(Identity, Weak<()>)>,
 }
 
 impl Usage {
-    /// The one count of `folder` in this process. The quota is that of whoever asked first.
+    /// Returns the shared count of `folder` in this process. The quota is that of the first caller.
     #[must_use]
     pub fn shared(folder: PathBuf, quota: Quota) -> Arc<Self> {
         static COUNTS: Mutex<Option<HashMap<PathBuf, Weak<Usage>>>> = Mutex::new(None);
@@ -101,7 +108,8 @@ impl Usage {
         usage
     }
 
-    /// Takes room for more, or none of it. May walk the folder, so it must not run on an async thread; `grow` does not.
+    /// Charges the quota, completely or not at all. May walk the directory, so it must not run on
+    /// an async thread; `grow` does not walk.
     pub fn charge(&self, bytes: u64, files: u64) -> Result<(), FolderError> {
         let mut state = lock(&self.state);
         let is_due = |state: &State| state.counted.is_none_or(|at| at.elapsed() > RECOUNT_AFTER);
@@ -120,14 +128,14 @@ impl Usage {
         Err(self.full())
     }
 
-    /// Whether the folder was counted, and nothing happened since that asks for another count.
+    /// Whether the directory was counted, and the count is still valid.
     #[must_use]
     pub fn is_counted(&self) -> bool {
         let state = lock(&self.state);
         state.counted.is_some() && !state.is_stale
     }
 
-    /// Takes room for a file that was opened before to grow, or none of it.
+    /// Charges the growth of a file that is already open, completely or not at all.
     pub fn grow(&self, bytes: u64) -> Result<(), FolderError> {
         if self.take(&mut lock(&self.state), bytes, 0) {
             Ok(())
@@ -136,14 +144,14 @@ impl Usage {
         }
     }
 
-    /// Gives room back.
+    /// Credits the quota.
     pub fn credit(&self, bytes: u64, files: u64) {
         let mut state = lock(&self.state);
         state.bytes = state.bytes.saturating_sub(bytes);
         state.files = state.files.saturating_sub(files);
     }
 
-    /// Remembers that a file is open.
+    /// Registers an open file.
     pub fn opened(&self, file: &Arc<File>) {
         let Ok(identity) = identity(file) else {
             return;
@@ -153,7 +161,7 @@ impl Usage {
         state.open.push((identity, Arc::downgrade(file)));
     }
 
-    /// Notes that a file is being written to, until what this gives is dropped. Comes before the charge.
+    /// Registers a write in progress, until the returned value is dropped. Call it before charging.
     #[must_use]
     pub fn writing(&self, file: &File) -> Option<Arc<()>> {
         let identity = identity(file).ok()?;
@@ -164,7 +172,8 @@ impl Usage {
         Some(mark)
     }
 
-    /// Gives room back after an open file got shorter. While it is written to, that waits for the next count.
+    /// Credits the quota after an open file was truncated. While a write is in progress, the credit
+    /// waits for the next count.
     pub fn shrunk(&self, file: &File, bytes: u64) {
         let identity = identity(file);
         let mut state = lock(&self.state);
@@ -178,7 +187,8 @@ impl Usage {
         }
     }
 
-    /// Bytes that are free once the name is gone that `metadata` is of: none while the file is open or has other names.
+    /// Returns the bytes that removing a name frees: none while the file is open or has other
+    /// names.
     pub(super) fn frees(&self, metadata: &cap_std::fs::Metadata) -> u64 {
         let identity = (metadata.dev(), metadata.ino());
         let mut state = lock(&self.state);
@@ -205,7 +215,7 @@ impl Usage {
             state.bytes.saturating_add(bytes),
             state.files.saturating_add(files),
         );
-        // What takes nothing is let through even when the folder holds too much already.
+        // An operation that takes no room is allowed even if the directory is over its quota.
         let is_fine = (bytes == 0 || total.0 <= self.quota.bytes)
             && (files == 0 || total.1 <= self.quota.files);
         if is_fine {
@@ -250,7 +260,7 @@ impl Usage {
                 continue;
             };
             total.1 += 1;
-            // Twice as many as may be there are not counted to the end.
+            // Stop counting at twice the limit.
             if total.1 > self.quota.files.saturating_mul(2) {
                 return;
             }
@@ -286,7 +296,7 @@ mod tests {
         usage.grow(60).unwrap();
         let mark = usage.writing(&file);
         usage.shrunk(&file, 60);
-        // What was about to be written lands now.
+        // The pending write lands now.
         file.set_len(60).unwrap();
         assert!(usage.grow(60).is_err());
         drop(mark);

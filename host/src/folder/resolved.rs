@@ -1,4 +1,7 @@
-//! A resolved path: one name in one open folder, and the access that is allowed there.
+//! A resolved path: one name in one open directory, and the access that is allowed there.
+//!
+//! Operations use the directory handle and follow no symlink, so a path that was checked cannot
+//! lead elsewhere later. Start from [`ResolvedPath`].
 
 use std::io;
 use std::sync::Arc;
@@ -9,49 +12,50 @@ use rustix::io::Errno;
 use super::{FolderError, Usage};
 use crate::grant::{Access, Root};
 
-/// Deepest folder that may be made below a granted one; counting a folder and removing it take one level at a time.
+/// Maximum depth of directories created below a granted one. Counting and removing directories
+/// recurse once per level.
 const MAX_DEPTH: usize = 64;
 
-/// A resolved path: one name in one open folder. What is done to the name there follows no link, so it is done at this place or
-/// fails.
+/// A resolved path: one name in one open directory. Operations on the name follow no symlink, so
+/// they happen at this place or fail.
 #[derive(Debug)]
 pub struct ResolvedPath {
     pub(super) folder: Dir,
     pub(super) name: String,
     pub(super) names: Vec<String>,
-    /// Root of the grant; `None` in the empty folder.
+    /// Root of the grant; `None` in the empty directory.
     pub(super) root: Option<Root>,
     /// Whether the path ended with `/`.
     pub(super) is_folder_wanted: bool,
     pub(super) access: Access,
     pub(super) is_reserved: bool,
     pub(super) grant: Option<usize>,
-    /// Number of `names` that lead to the granted folder.
+    /// Number of components in `names` that lead to the granted directory.
     pub(super) n_above: usize,
     pub(super) usage: Option<Arc<Usage>>,
     pub(super) before: Option<Metadata>,
 }
 
 impl ResolvedPath {
-    /// The folder that the name is in.
+    /// Returns the directory that contains the name.
     #[must_use]
     pub fn folder(&self) -> &Dir {
         &self.folder
     }
 
-    /// The name: one, without `/`; `.` when the path led to the folder itself.
+    /// Returns the name: a single component, or `.` if the path denotes the directory itself.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Names from the root of the grant.
+    /// Returns the path components from the root of the grant.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The count that is charged for what is written here.
+    /// Returns the usage count that is charged for writes here.
     #[must_use]
     pub fn usage(&self) -> Option<&Arc<Usage>> {
         self.usage.as_ref()
@@ -67,12 +71,12 @@ impl ResolvedPath {
         }
     }
 
-    /// Returns the metadata; of a link itself, not of its target.
+    /// Returns the metadata; for a symlink that of the link, not of its target.
     pub fn metadata(&self) -> io::Result<Metadata> {
         self.folder.symlink_metadata(&self.name)
     }
 
-    /// Keeps what is there now, for an operation that takes it away. Blocks.
+    /// Stores the current metadata, for an operation that removes or replaces the file. Blocks.
     pub fn look(&mut self) -> Result<(), FolderError> {
         match self.metadata() {
             Ok(metadata) => self.before = Some(metadata),
@@ -82,13 +86,13 @@ impl ResolvedPath {
         Ok(())
     }
 
-    /// The metadata that [`Self::look`] found.
+    /// Returns the metadata stored by [`Self::look`].
     #[must_use]
     pub fn before(&self) -> Option<&Metadata> {
         self.before.as_ref()
     }
 
-    /// Refuses what may not be changed.
+    /// Refuses a path that must not be changed.
     pub fn check_write(&self) -> Result<(), FolderError> {
         if self.root.is_none() {
             return Err(FolderError::NotGranted);
@@ -105,7 +109,7 @@ impl ResolvedPath {
         Ok(())
     }
 
-    /// Refuses a path that ended with `/` and led to something that is not a folder.
+    /// Refuses a path that ended with `/` but is not a directory.
     pub fn check_folder(&self) -> Result<(), FolderError> {
         if !self.is_folder_wanted {
             return Ok(());
@@ -116,7 +120,8 @@ impl ResolvedPath {
         }
     }
 
-    /// Refuses a link here that would lead out of the granted folder, whoever follows it. `target` is judged by its names.
+    /// Refuses a symlink here that would lead out of the granted directory. `target` is checked by
+    /// its components alone.
     pub fn check_link(&self, target: &str) -> Result<(), FolderError> {
         if target.starts_with('/') {
             return Err(FolderError::Escape);
@@ -132,14 +137,14 @@ impl ResolvedPath {
         Ok(())
     }
 
-    /// Gives room back for what was there before and is gone now.
+    /// Credits the quota for a file that was removed or replaced.
     pub fn removed(&self, before: Option<&Metadata>) {
         if let (Some(usage), Some(before)) = (&self.usage, before) {
             usage.credit(usage.frees(before), 1);
         }
     }
 
-    /// Refuses what would lead from one grant to another.
+    /// Refuses an operation from one grant to another.
     pub fn check_same_grant(&self, other: &Self) -> Result<(), FolderError> {
         if self.grant == other.grant {
             Ok(())
@@ -148,7 +153,8 @@ impl ResolvedPath {
         }
     }
 
-    /// Whether this may get the name `new`. Says what would be replaced. Both were [looked](Self::look) at.
+    /// Checks that this may be renamed to `new`. Returns the metadata of the file that would be
+    /// replaced. [`Self::look`] must have run for both.
     pub fn check_rename<'a>(&self, new: &'a Self) -> Result<Option<&'a Metadata>, FolderError> {
         self.check_same_grant(new)?;
         let old = self.before().ok_or(Errno::NOENT)?;
@@ -160,7 +166,7 @@ impl ResolvedPath {
     }
 }
 
-/// Displays the path as messages and traces show it.
+/// Displays the path for messages and traces.
 impl std::fmt::Display for ResolvedPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.root {

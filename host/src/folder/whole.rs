@@ -1,4 +1,8 @@
-//! Whole-file work on paths that begin with the name of a root, `workspace/…` or `data/…`: what the `files` import does.
+//! Whole-file operations on paths that begin with a root, such as `workspace/…` or `data/…`; the
+//! implementation of the `files` import.
+//!
+//! Each call resolves the path, checks access and quota, and works relative to the granted
+//! directory. Start from [`GrantedFolders::read`].
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -11,10 +15,10 @@ use crate::beneath::replace;
 use crate::clock::new_id;
 use crate::grant::Root;
 
-/// Most bytes that are read or written in one call.
+/// Maximum number of bytes read or written in one call.
 pub const MAX_BYTES: usize = 16 << 20;
 
-/// Most entries of a folder that are listed.
+/// Maximum number of directory entries listed in one call.
 pub const MAX_ENTRIES: usize = 10_000;
 
 /// Kind of an entry.
@@ -22,23 +26,24 @@ pub const MAX_ENTRIES: usize = 10_000;
 pub enum EntryKind {
     File,
     Folder,
-    /// A link, or anything else.
+    /// A symlink, or any other type.
     Other,
 }
 
-/// One entry of a folder.
+/// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Name of the entry. What is not UTF-8 in it is replaced.
+    /// Name of the entry. Invalid UTF-8 is replaced.
     pub name: String,
     /// Kind of the entry.
     pub kind: EntryKind,
-    /// Bytes of a file; 0 for anything else.
+    /// Size of a file in bytes; 0 for other kinds.
     pub size: u64,
 }
 
 impl GrantedFolders {
-    /// Reads at most `length` bytes of a file from `offset`; less only at its end.
+    /// Reads at most `length` bytes of a file from `offset`. Returns fewer only at the end of the
+    /// file.
     pub fn read(&self, path: &str, offset: u64, length: u32) -> Result<Vec<u8>, FolderError> {
         if usize::try_from(length).is_ok_and(|length| length > MAX_BYTES) {
             return Err(FolderError::TooMuch(format!(
@@ -62,7 +67,7 @@ impl GrantedFolders {
         Ok(content)
     }
 
-    /// Puts a whole file in place in one step; its folder must be there, its permissions are kept.
+    /// Writes a whole file atomically. Its directory must exist; its permissions are kept.
     pub fn write(&self, path: &str, content: &[u8]) -> Result<(), FolderError> {
         if content.len() > MAX_BYTES {
             return Err(FolderError::TooMuch(format!(
@@ -93,7 +98,7 @@ impl GrantedFolders {
         Ok(put?)
     }
 
-    /// Lists a folder, sorted by name.
+    /// Lists a directory, sorted by name.
     pub fn list(&self, path: &str) -> Result<Vec<Entry>, FolderError> {
         let how = How {
             read: true,
@@ -110,7 +115,7 @@ impl GrantedFolders {
                 )));
             }
             let entry = entry?;
-            // It may be gone by now.
+            // The entry may have been removed meanwhile.
             let Ok(metadata) = entry.metadata() else {
                 continue;
             };
@@ -128,7 +133,8 @@ impl GrantedFolders {
         Ok(entries)
     }
 
-    /// Makes a folder and those above it that are missing, the granted one too. One that is there is fine.
+    /// Creates a directory and its missing parents, including the granted directory. Succeeds if it
+    /// exists.
     pub fn create_folder(&self, path: &str) -> Result<(), FolderError> {
         let (root, names) = parse(path)?;
         let number = self.find(root, &names).ok_or(FolderError::NotGranted)?;
@@ -151,7 +157,7 @@ impl GrantedFolders {
                 if let Some(usage) = place.usage() {
                     usage.credit(0, 1);
                 }
-                // Somebody else made it meanwhile.
+                // Another process created it.
                 if error.kind() != io::ErrorKind::AlreadyExists {
                     return Err(error.into());
                 }
@@ -160,7 +166,7 @@ impl GrantedFolders {
         Ok(())
     }
 
-    /// Removes a file, a link or an empty folder.
+    /// Removes a file, a symlink or an empty directory.
     pub fn remove(&self, path: &str) -> Result<(), FolderError> {
         let place = self.find_place(path, false)?;
         place.check_write()?;
@@ -206,7 +212,7 @@ impl GrantedFolders {
     }
 }
 
-/// Number of entries of an open folder; an error when there are more than `limit`.
+/// Counts the entries of an open directory; fails if there are more than `limit`.
 pub fn n_entries(folder: &std::fs::File, limit: usize) -> Result<usize, FolderError> {
     let folder = cap_std::fs::Dir::from_std_file(folder.try_clone()?);
     let n_entries = folder.entries()?.take(limit.saturating_add(1)).count();
@@ -218,7 +224,8 @@ pub fn n_entries(folder: &std::fs::File, limit: usize) -> Result<usize, FolderEr
     Ok(n_entries)
 }
 
-/// Takes a path apart. It cannot say where its root ends, so nothing in it may be anything but a name.
+/// Parses a path. It does not tell where its granted directory ends, so every component must be a
+/// plain name.
 fn parse(path: &str) -> Result<(Root, Vec<String>), FolderError> {
     if path.is_empty() {
         return Err(FolderError::Invalid("the path is empty"));
@@ -256,7 +263,8 @@ fn parse(path: &str) -> Result<(Root, Vec<String>), FolderError> {
     Ok((root, names))
 }
 
-/// Quota charge for replacing a whole file. Judged by what is there in the end: that for a moment both are, does not count.
+/// Quota charge for replacing a whole file. Only the final state is charged, although both versions
+/// exist for a moment.
 struct Charge<'a> {
     usage: Option<&'a Usage>,
     grows: u64,

@@ -1,4 +1,8 @@
-//! Earlier answers of the operator: one file of the user's, which no plugin and no tool can be granted.
+//! Remembered answers of the operator, in one file of the user's that no plugin and no tool can be
+//! granted.
+//!
+//! An answer is tied to the pin of the request, so it ends when the plugin or its request changes.
+//! Writes happen under a lock and atomically. Start from [`Answers`].
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +21,7 @@ pub enum Lasting {
     Session(String),
 }
 
-/// One yes.
+/// A remembered yes to a grant question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantAnswer {
     /// Name of the plugin.
@@ -26,19 +30,20 @@ pub struct GrantAnswer {
     pub version: String,
     /// Trust of the plugin.
     pub trust: Trust,
-    /// The folder it came from; empty where its trust says enough.
+    /// Directory of the plugin; empty if the trust and the name identify it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// Digest of its component.
+    /// Digest of the component.
     pub digest: String,
-    /// Digest of all that decides what it does, as it is shown; see [`Request::content`].
+    /// Digest of everything that decides the plugin's behavior, for display; see
+    /// [`Request::content`].
     #[serde(default)]
     pub content: String,
-    /// Pin of the request that was answered.
+    /// Pin of the answered request.
     pub pin: String,
-    /// The capabilities that were asked for and given, as they are written.
+    /// Capabilities that were granted, in their text form.
     pub capabilities: Vec<String>,
-    /// Whether a hook of it refused when it failed: nothing runs in silence without it.
+    /// Whether a hook of the plugin blocks on failure. A missing guard must not go unnoticed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_guard: bool,
     /// Time of the answer, RFC 3339.
@@ -81,13 +86,14 @@ struct Content {
 
 const VERSION: u32 = 1;
 
-/// Most answers that are kept; the oldest go first. A thousand plugins in ten projects fit.
+/// Maximum number of stored answers; the oldest are dropped first. Enough for a thousand plugins in
+/// ten projects.
 const MAX_ANSWERS: usize = 10_000;
 
 /// Largest file of answers, in bytes. Ten thousand with long manifests fit.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The file of answers.
+/// File of remembered answers.
 #[derive(Clone, Debug)]
 pub struct Answers {
     path: PathBuf,
@@ -95,11 +101,11 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Reads the answers in `path`; none when it is not there. What is no file of answers is an error: to go on without
-    /// would ask for everything again, and to write over it would lose it.
+    /// Reads the answers in `path`; none if the file does not exist. Any other content is an error:
+    /// ignoring it would ask for everything again, and overwriting it would lose the answers.
     ///
     /// # Errors
-    /// The file cannot be read or is not one of answers.
+    /// The file cannot be read or is not a file of answers.
     pub fn read(path: &Path) -> Result<Self, AnswersError> {
         let refuse = |message: String| AnswersError {
             path: path.to_owned(),
@@ -126,13 +132,13 @@ impl Answers {
         })
     }
 
-    /// All answers, oldest first.
+    /// Returns all answers, oldest first.
     #[must_use]
     pub fn all(&self) -> &[GrantAnswer] {
         &self.answers
     }
 
-    /// The answer that holds for this request, in this session if there is one.
+    /// Returns the answer in force for this request, including answers for `session`.
     #[must_use]
     pub fn find(&self, request: &Request, session: Option<&str>) -> Option<&GrantAnswer> {
         let pin = request.pin();
@@ -140,8 +146,8 @@ impl Answers {
         self.answers.iter().find(holds)
     }
 
-    /// Whether the plugin was answered for before, at the same place, with other bytes or another request. Returns that
-    /// answer, so that the question can say what is new.
+    /// Returns the latest answer for a plugin of this name, trust and directory, even for other
+    /// bytes or another request, so that the question can name the changes.
     #[must_use]
     pub fn earlier(&self, request: &Request) -> Option<&GrantAnswer> {
         let is_it = |answer: &&GrantAnswer| {
@@ -152,8 +158,9 @@ impl Answers {
         self.answers.iter().rev().find(is_it)
     }
 
-    /// Whether a plugin was answered for before, with whatever bytes: one of this name, or any from this place where the place
-    /// decides. An answer for one session counts in that session.
+    /// Whether a plugin was answered for before, with any content: a plugin of this name, or any
+    /// from this directory if the directory identifies it. Answers for a session count in that
+    /// session.
     #[must_use]
     pub fn is_known(&self, plugin: &str, source: &str, session: Option<&str>) -> bool {
         let is_it = |answer: &GrantAnswer| {
@@ -163,13 +170,13 @@ impl Answers {
         self.answers.iter().any(is_it)
     }
 
-    /// The answers that hold for plugins which refused when they failed.
+    /// Returns the answers in force for plugins that block on failure.
     pub fn guards<'a>(&'a self, session: Option<&'a str>) -> impl Iterator<Item = &'a GrantAnswer> {
         let answers = self.answers.iter();
         answers.filter(move |answer| answer.is_guard && answer.holds(session))
     }
 
-    /// Keeps answers. What others wrote in the meantime is kept too.
+    /// Stores answers. Answers that other processes stored meanwhile are kept.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -184,7 +191,7 @@ impl Answers {
         })
     }
 
-    /// Takes every answer for a plugin back. Returns how many there were.
+    /// Revokes every answer for a plugin. Returns how many there were.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -198,7 +205,7 @@ impl Answers {
         Ok(n_revoked)
     }
 
-    /// Reads, changes and writes under a lock, so that two hosts at once lose nothing.
+    /// Reads, changes and writes the file under a lock, so that concurrent hosts lose no answers.
     fn change(&mut self, change: impl FnOnce(&mut Vec<GrantAnswer>)) -> Result<(), AnswersError> {
         let path = self.path.clone();
         let refuse = |e: std::io::Error| AnswersError {

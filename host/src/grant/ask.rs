@@ -1,7 +1,7 @@
-//! Asking the operator about a plugin.
+//! Asks the operator about the permissions of a plugin.
 //!
-//! Who is asked, and how, is the asker's; this module must not know terminals. Nothing that a plugin or the model can call
-//! leads here.
+//! An [`Ask`] implementation decides how; this module must not know terminals. No function that a
+//! plugin or the model can call leads here. Start from [`GrantOptions::settle`].
 
 use futures_util::future::BoxFuture;
 
@@ -15,9 +15,10 @@ use super::{Capability, Request};
 pub struct Question {
     /// Request of the plugin.
     pub request: Request,
-    /// Decision so far; undecided permissions are asked about.
+    /// Decision so far, with undecided permissions to ask about.
     pub decision: Decision,
-    /// The last answer for a plugin of this name from this place, when it was for other bytes or another request.
+    /// Latest answer for a plugin of this name and directory, if it was for other bytes or another
+    /// request.
     pub earlier: Option<GrantAnswer>,
 }
 
@@ -26,24 +27,27 @@ pub struct Question {
 pub enum Yes {
     /// Lasts for this run.
     Once,
-    /// Lasts for this session, however often it is resumed.
+    /// Lasts for this session, including resumes.
     Session,
     /// Lasts until the plugin or its request changes.
     Always,
 }
 
-/// An operator who can be asked.
+/// Asks the operator for permissions of a plugin while plugins are loaded.
+///
+/// The terminal implements it. Without an implementation, undecided permissions stay pending and
+/// the plugin does not run.
 pub trait Ask: Send + Sync {
-    /// Asks, and waits for the answer as long as it takes. `None` is a no.
+    /// Asks and waits for the answer, without a timeout. `None` means no.
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<Yes>>;
 }
 
-/// A yes that is to be kept.
+/// A yes that may have to be stored.
 #[derive(Clone, Debug)]
 pub struct Given {
     /// Request that was answered.
     pub request: Request,
-    /// The capabilities that were asked about.
+    /// Capabilities in the question.
     pub capabilities: Vec<Capability>,
     /// Lifetime of the yes.
     pub yes: Yes,
@@ -52,7 +56,8 @@ pub struct Given {
 }
 
 impl Given {
-    /// The answer to be remembered, if there is one. `session` is the id of the session that the plugin runs in.
+    /// Returns the answer to store; `None` if the yes is only for this run. `session` is the id of
+    /// the session that the plugin runs in.
     #[must_use]
     pub fn answer(&self, session: &str, now: String) -> Option<GrantAnswer> {
         let lasting = match self.yes {
@@ -77,29 +82,29 @@ impl Given {
     }
 }
 
-/// Inputs of decisions besides the plugins. The default has no policy, no answers and nobody to ask: what the table does not
-/// give, waits.
+/// Inputs of grant decisions, other than the plugins. The default has no policy, no answers and no
+/// operator to ask, so that permissions which the table does not allow stay pending.
 #[derive(Clone, Default)]
 pub struct GrantOptions {
     /// Policy of the operator.
     pub policy: Policy,
     /// Earlier answers of the operator.
     pub answers: Option<Answers>,
-    /// Id of the session that goes on; none for a new one.
+    /// Id of a resumed session; `None` for a new one.
     pub session: Option<String>,
     /// Flags of the command line.
     pub flags: Vec<GrantFlag>,
-    /// Operator to ask; `None` without a terminal.
+    /// Operator to ask; `None` if there is no terminal.
     pub ask: Option<std::sync::Arc<dyn Ask>>,
 }
 
 debug_some!(GrantOptions, self);
 
 impl GrantOptions {
-    /// Decides on a request, and asks when there is something to ask and somebody to be asked. The second value is the yes,
-    /// if one was given.
+    /// Decides a request, and asks the operator if permissions are pending and asking is possible.
+    /// The second value is the yes, if one was given.
     ///
-    /// `policy` is what holds for this plugin: mostly [`GrantOptions::policy`].
+    /// `policy` is the policy for this plugin, usually [`GrantOptions::policy`].
     pub async fn settle(&self, request: &Request, policy: &Policy) -> (Decision, Option<Given>) {
         let decision = super::decide::decide(
             request,

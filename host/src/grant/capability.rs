@@ -1,4 +1,6 @@
-//! Capabilities of plugins, and their notation in policy, flags and answers.
+//! Capabilities of plugins, and their text form in policy, flags and answers.
+//!
+//! The text form is also shown to the operator. Start from [`Capability`].
 
 use std::str::FromStr;
 
@@ -7,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use super::{ExternalCall, HostPattern};
 use crate::text::is_deceptive;
 
-/// A folder that stands outside the sandbox.
+/// Root of a directory that a plugin can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Root {
-    /// The folder that the agent works in.
+    /// Working directory of the agent.
     Workspace,
-    /// The plugin's own folder, the same in every session.
+    /// Data directory of the plugin, shared by all sessions.
     Data,
 }
 
-/// Whether a folder may be changed.
+/// Whether a directory may be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Access {
     /// Reading only.
@@ -25,18 +27,18 @@ pub enum Access {
     Write,
 }
 
-/// A folder that a plugin asks for: `workspace`, `workspace/docs` or `data`.
+/// A directory that a plugin requests: `workspace`, `workspace/docs` or `data`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Folder {
-    /// Root of the folder.
+    /// Root of the directory.
     pub root: Root,
-    /// Names of the folders below the root that lead there; empty for the root itself.
+    /// Path components below the root; empty for the root itself.
     pub below: Vec<String>,
 }
 
 impl Folder {
-    /// Whether `other` is this folder or in it.
+    /// Whether `other` is this directory or inside it.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         self.root == other.root && other.below.starts_with(&self.below)
@@ -99,39 +101,43 @@ impl std::fmt::Display for Folder {
 
 serde_as_text!(Folder);
 
-/// A header that the host adds to requests on their way out; the plugin never sees its value.
+/// A header that the host adds to outgoing requests. The plugin never sees its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Credential {
-    /// Hosts that get it.
+    /// Hosts that receive the header.
     pub host: HostPattern,
     /// Name of the header, in lower case.
     pub header: String,
-    /// Value of the header, with `{NAME}` for secrets that the operator keeps.
+    /// Value of the header, with `{NAME}` in place of the operator's secrets.
     pub value: String,
 }
 
-/// One thing that a plugin may be allowed to do.
+/// A permission of a plugin.
+///
+/// Capabilities are requested in the manifest, decided by [`decide`](super::decide::decide), and
+/// fixed once the plugin is linked. For example, `read:workspace/docs` is the text form of a
+/// [`Capability::Files`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Capability {
-    /// Reading the conversation, and changing prompts, messages, tool calls, the model.
+    /// Read the conversation, and change prompts, messages, tool calls and the model.
     Session,
-    /// Reading, or reading and writing, a folder.
+    /// Read, or read and write, a directory.
     Files(Access, Folder),
-    /// Requests to hosts at public addresses.
+    /// Send requests to hosts at public addresses.
     Network(HostPattern),
-    /// Requests to hosts at loopback, private or link-local addresses.
+    /// Send requests to hosts at loopback, private or link-local addresses.
     PrivateNetwork(HostPattern),
-    /// Requests that carry a secret.
+    /// Send requests that carry a secret.
     Credential(Credential),
-    /// A call that the host makes for the plugin: asking the model, running a subagent.
+    /// Have the host make a call for the plugin, such as asking the model.
     ExternalCall(ExternalCall),
-    /// Calling a tool that is not the plugin's own.
+    /// Call a tool that is not the plugin's own.
     Tool(String),
 }
 
 impl Capability {
-    /// Whether having this is having `other`. Only folders contain one another.
+    /// Whether this capability includes `other`. Only directories can include one another.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
@@ -143,7 +149,7 @@ impl Capability {
     }
 }
 
-/// Displays it as in `policy.toml`, after `--grant` and in the list of answers.
+/// Displays the text form, as in `policy.toml`, after `--grant` and in the list of answers.
 impl std::fmt::Display for Capability {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -165,7 +171,7 @@ impl std::fmt::Display for Capability {
 mod tests {
     use super::*;
 
-    /// Reads what [`Display`](std::fmt::Display) writes, but for credentials.
+    /// Parses the output of [`Display`](std::fmt::Display), except for credentials.
     impl From<&str> for Capability {
         fn from(text: &str) -> Self {
             let (kind, argument) = text.split_once(':').unwrap_or((text, ""));

@@ -1,4 +1,8 @@
-//! The decision: request, trust, policy and answers in; for each capability what holds and why out. Pure.
+//! Decides on the permissions of a plugin. Inputs are request, trust, policy, flags and answers;
+//! the output is a row per capability with the decision and its reason. Pure.
+//!
+//! A denial by policy is final; flags and answers can only settle permissions that are to be asked
+//! about. Start from [`decide`].
 
 use serde::Serialize;
 
@@ -8,45 +12,46 @@ use super::policy::{Asker, Policy};
 use super::table::{Ruling, ceiling};
 use super::{Capability, Granted, Request};
 
-/// Standing of one capability.
+/// Status of one capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// The plugin has it.
     Granted,
-    /// The operator has to be asked; until then the plugin does not run.
+    /// The operator must be asked; until then the plugin does not run.
     Waiting,
-    /// The plugin runs without it, if it can.
+    /// Refused. The plugin runs without it, if it can.
     Denied,
 }
 
 /// Decision on one capability.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Capability that was asked for.
+    /// Requested capability.
     pub capability: Capability,
-    /// Ruling of the plugin's trust.
+    /// Ruling for the plugin's trust.
     pub ceiling: Ruling,
-    /// Standing of the capability.
+    /// Status of the capability.
     pub standing: Standing,
-    /// Reason for people.
+    /// Reason, for display.
     pub why: String,
 }
 
 /// Decision on a plugin.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Decision {
-    /// One row for each capability asked for, in order.
+    /// One row for each requested capability, in order.
     pub rows: Vec<Row>,
-    /// Reason why the policy's permissions for this name do not apply to this plugin, where a permission waits for them.
+    /// Reason why the policy's lists for this name do not apply to this plugin, if a permission is
+    /// pending because of that.
     pub passed_over: Option<String>,
 }
 
-/// `--grant NAME` or `--grant NAME=CAPABILITY,…`: a yes for this run, typed by the operator.
+/// `--grant NAME` or `--grant NAME=CAPABILITY,…`: the operator grants permissions for this run.
 #[derive(Clone, Debug)]
 pub struct GrantFlag {
     plugin: String,
-    /// Empty for all that it asks for.
+    /// Granted capabilities; empty grants all that the plugin requests.
     capabilities: Vec<CapabilityPattern>,
 }
 
@@ -78,7 +83,8 @@ impl GrantFlag {
         &self.plugin
     }
 
-    /// The first of its capabilities that gives nothing: the plugin does not ask for it, or a policy denies it.
+    /// Returns the first capability that the flag does not grant, because the plugin does not
+    /// request it or a policy denies it.
     #[must_use]
     pub fn idle(&self, decision: &Decision) -> Option<&CapabilityPattern> {
         let rows = &decision.rows;
@@ -89,14 +95,14 @@ impl GrantFlag {
         self.capabilities.iter().find(|pattern| !gives(pattern))
     }
 
-    /// Whether it names no capabilities, and so gives all.
+    /// Whether the flag names no capabilities and therefore grants all.
     #[cfg(feature = "cli")]
     #[must_use]
     pub(crate) fn is_for_all(&self) -> bool {
         self.capabilities.is_empty()
     }
 
-    /// Whether it gives this capability to the plugin of this name.
+    /// Whether the flag grants this capability to the plugin of this name.
     #[must_use]
     pub fn gives(&self, plugin: &str, wanted: &Capability) -> bool {
         self.plugin == plugin
@@ -105,21 +111,22 @@ impl GrantFlag {
     }
 }
 
-/// Facts for a decision besides the request.
+/// Inputs of a decision, other than the request.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {
     /// Policy of the operator.
     pub policy: &'a Policy,
     /// Earlier answers of the operator.
     pub answers: Option<&'a Answers>,
-    /// Id of the session that goes on; none for a new one.
+    /// Id of a resumed session; `None` for a new one.
     pub session: Option<&'a str>,
     /// Flags of the command line.
     pub flags: &'a [GrantFlag],
 }
 
-/// Decides. A capability is granted when policy allows it, or else the table does; when either says that the operator is to
-/// be asked, the answer counts, and without one it waits. What policy denies nobody else can give.
+/// Decides on a request. The policy rules first, and the table of trust rules if the policy says
+/// nothing. If the ruling is "ask", a flag or a remembered answer grants the capability; otherwise
+/// it stays pending. A denial by policy cannot be overridden.
 #[must_use]
 pub fn decide(request: &Request, known: Known<'_>) -> Decision {
     let answer = known
@@ -189,7 +196,7 @@ impl Decision {
         Granted::new(self.of(Standing::Granted).cloned().collect())
     }
 
-    /// Capabilities that stand like this.
+    /// Returns the capabilities with this status.
     pub fn of(&self, standing: Standing) -> impl Iterator<Item = &Capability> {
         self.rows
             .iter()
@@ -197,13 +204,13 @@ impl Decision {
             .map(|row| &row.capability)
     }
 
-    /// Whether the operator has to be asked.
+    /// Whether the operator must be asked.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.of(Standing::Waiting).next().is_some()
     }
 
-    /// Grants everything that waited for a yes.
+    /// Grants all pending capabilities, with this reason.
     #[must_use]
     pub fn with_yes(mut self, why: &str) -> Self {
         for row in &mut self.rows {

@@ -1,8 +1,10 @@
-//! The one table of capabilities that are a name and nothing more: calls that the host makes for a plugin in the turn.
+//! Table of the capabilities without parameters: calls that the host makes for a plugin during a
+//! turn.
 
 /// Calls `$m!` with one row per call: `Variant, key, "words";`.
 ///
-/// The key is the name in policy and flags and, as `key = true` under `[external]`, in `plugin.toml`. The words go on after "may".
+/// The key is the name in policy and flags, and in `plugin.toml` as `key = true` under
+/// `[external]`. The words complete a sentence after "may".
 macro_rules! for_each_external_call {
     ($m:ident) => {
         $m! {
@@ -24,7 +26,7 @@ macro_rules! table {
         }
 
         impl ExternalCall {
-            /// All of them.
+            /// All calls.
             pub const ALL: &'static [Self] = &[$(Self::$call),*];
 
             /// Name in policy, flags and `plugin.toml`.
@@ -35,7 +37,7 @@ macro_rules! table {
                 }
             }
 
-            /// Words that go on after "may".
+            /// Description that completes a sentence after "may".
             #[must_use]
             pub fn words(self) -> &'static str {
                 match self {

@@ -1,15 +1,15 @@
-//! Permissions that one plugin was granted.
+//! Permissions that were granted to one plugin.
 
 use super::{Access, Capability, Credential, Folder, HostPattern};
 
-/// The capabilities of one plugin. What is not in it, the plugin cannot do.
+/// Capabilities of one plugin. Anything else is forbidden.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Granted {
     capabilities: Vec<Capability>,
 }
 
 impl Granted {
-    /// Exactly these.
+    /// Creates the set of exactly these capabilities.
     #[must_use]
     pub fn new(mut capabilities: Vec<Capability>) -> Self {
         capabilities.sort();
@@ -17,19 +17,20 @@ impl Granted {
         Self { capabilities }
     }
 
-    /// All of them, in order.
+    /// Returns all capabilities, sorted.
     #[must_use]
     pub fn capabilities(&self) -> &[Capability] {
         &self.capabilities
     }
 
-    /// Whether a capability, or one that covers it, was granted.
+    /// Whether a capability was granted, directly or as part of another one.
     #[must_use]
     pub fn has(&self, wanted: &Capability) -> bool {
         self.capabilities.iter().any(|own| own.covers(wanted))
     }
 
-    /// Folders and what may be done there. A folder that may be written may be read, and stands here once.
+    /// Returns the granted directories with their access. A directory granted for reading and for
+    /// writing is listed once, as writable.
     #[must_use]
     pub fn folders(&self) -> Vec<(Access, Folder)> {
         let all = self.capabilities.iter().filter_map(|own| match own {
@@ -46,7 +47,7 @@ impl Granted {
         folders
     }
 
-    /// Hosts at public addresses.
+    /// Returns the hosts that may be reached at public addresses.
     pub fn hosts(&self) -> impl Iterator<Item = &HostPattern> {
         self.capabilities.iter().filter_map(|own| match own {
             Capability::Network(host) => Some(host),
@@ -54,7 +55,7 @@ impl Granted {
         })
     }
 
-    /// Hosts at loopback, private or link-local addresses.
+    /// Returns the hosts that may be reached at loopback, private or link-local addresses.
     pub fn private_hosts(&self) -> impl Iterator<Item = &HostPattern> {
         self.capabilities.iter().filter_map(|own| match own {
             Capability::PrivateNetwork(host) => Some(host),
@@ -62,13 +63,13 @@ impl Granted {
         })
     }
 
-    /// Whether any host may be talked to.
+    /// Whether requests to any host are granted.
     #[must_use]
     pub fn has_network(&self) -> bool {
         self.hosts().next().is_some() || self.private_hosts().next().is_some()
     }
 
-    /// Headers that the host adds.
+    /// Returns the headers that the host adds.
     pub fn credentials(&self) -> impl Iterator<Item = &Credential> {
         self.capabilities.iter().filter_map(|own| match own {
             Capability::Credential(credential) => Some(credential),
@@ -76,14 +77,15 @@ impl Granted {
         })
     }
 
-    /// Whether the host makes calls for the plugin, whose answers it may have to wait for.
+    /// Whether the host makes calls for the plugin, so that the plugin may have to wait for
+    /// answers.
     #[must_use]
     pub fn has_external_call(&self) -> bool {
         let is_call = |own: &Capability| matches!(own, Capability::ExternalCall(_));
         self.capabilities.iter().any(is_call)
     }
 
-    /// Tools that the plugin may call.
+    /// Returns the tools that the plugin may call.
     pub fn tools(&self) -> impl Iterator<Item = &str> {
         self.capabilities.iter().filter_map(|own| match own {
             Capability::Tool(name) => Some(name.as_str()),

@@ -1,8 +1,11 @@
-//! A folder in memory: one that was read once, so that what it held is shown, digested and loaded from memory, and never read
-//! again by path; or one that is nowhere else, because the program carries it.
+//! A directory in memory. It is read once, and its content is then shown, digested and loaded from
+//! memory, never read again by path. It can also hold files embedded in the program.
 //!
-//! Whoever may write the folder may swap what is in it at any moment, also between a question and its answer. Start from
-//! [`HeldFolder::read`].
+//! A process that can write to the directory may swap a file at any moment, even between an
+//! approval question and its answer. Holding the content ensures that the operator approves exactly
+//! the bytes that are used.
+//!
+//! Start from [`HeldFolder::read`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,24 +22,28 @@ use rustix::io::Errno;
 use super::project::{ProjectError, refuse};
 use crate::beneath::{self, Missing};
 
-/// Most files in a folder that is held.
+/// Maximum number of files.
 const MAX_FILES: usize = 10_000;
 
-/// Most bytes in a folder that is held. Ten Python components fit.
+/// Maximum total size in bytes. Enough for ten Python components.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Deepest level of folders that is searched.
+/// Maximum depth of subdirectories.
 const MAX_DEPTH: usize = 16;
 
-/// Contents of a folder, at the time it was read or from the start.
+/// Content of a directory at the time it was read, or embedded content.
+///
+/// Load files through [`HeldFolder::file`] for every path that [`HeldFolder::covers`]; reading such
+/// a path from disk instead would defeat the purpose. Two held directories are equal if root and
+/// digest are.
 #[derive(Clone)]
 pub struct HeldFolder {
     root: PathBuf,
-    /// Content by the names that lead to it.
+    /// Content by path components.
     files: BTreeMap<Vec<String>, Cow<'static, [u8]>>,
-    /// Digest, made when somebody asks: nobody asks for that of what the program carries.
+    /// Digest, computed on first use: that of embedded files is never needed.
     digest: OnceLock<String>,
-    /// Another folder, elsewhere.
+    /// Next directory in a chain, at another path.
     beside: Option<Arc<HeldFolder>>,
 }
 
@@ -49,11 +56,11 @@ impl PartialEq for HeldFolder {
 debug_some!(HeldFolder, self, root = self.root, digest = self.digest());
 
 impl HeldFolder {
-    /// Reads everything in a folder. A link or anything else that is neither a file nor a folder is refused, and so is one that
-    /// takes the place of a file while it is read.
+    /// Reads a directory recursively. Refuses symlinks and anything else that is neither a file nor
+    /// a directory, even if it replaces a file during the read.
     ///
     /// # Errors
-    /// The folder cannot be read, holds a link, or holds too much.
+    /// The directory cannot be read, contains a symlink, or is too large.
     pub fn read(root: &Path) -> Result<Self, ProjectError> {
         let own = rustix::fs::open(
             root,
@@ -61,7 +68,7 @@ impl HeldFolder {
             Mode::empty(),
         );
         let own = own.map_err(|errno| match errno {
-            // Linux says the one of a link, others the other.
+            // For a symlink, Linux reports one of these errors, other systems another.
             Errno::LOOP | Errno::NOTDIR | Errno::MLINK => refuse(
                 root,
                 "is a link or no folder; what lies elsewhere cannot be trusted",
@@ -73,12 +80,13 @@ impl HeldFolder {
         Ok(walk.held())
     }
 
-    /// Reads a folder below a project as [`read`](Self::read) does, with links that lead to places within the project: what they lead
-    /// to is held under the name of the link. Any other entry that cannot be held stands as an empty file, so that it is not taken
-    /// for absent, and is returned with the reason; the rest is held.
+    /// Reads a directory of a project like [`read`](Self::read), but follows symlinks within the
+    /// project; their targets are held under the name of the symlink. Any other entry that cannot
+    /// be held becomes an empty file, so that it does not look absent, and is returned with the
+    /// reason.
     ///
     /// # Errors
-    /// The folder itself cannot be read, lies outside of the project, or holds too much.
+    /// The directory itself cannot be read, is outside the project, or is too large.
     pub fn read_linked(
         root: &Path,
         project: &Path,
@@ -99,7 +107,7 @@ impl HeldFolder {
         Ok((walk.held(), refused.unwrap_or_default()))
     }
 
-    /// Holds files under a path where there is no folder.
+    /// Holds embedded files under a path that does not exist on disk.
     #[cfg(feature = "cli")]
     #[must_use]
     pub(crate) fn of(
@@ -118,7 +126,8 @@ impl HeldFolder {
         }
     }
 
-    /// Holds another folder as well, which is looked in for paths that lead into that one. The digest is of the first alone.
+    /// Adds another directory, which is searched for paths inside it. The digest does not include
+    /// it.
     #[cfg(feature = "cli")]
     #[must_use]
     pub(crate) fn beside(mut self, other: Option<Arc<Self>>) -> Self {
@@ -126,7 +135,7 @@ impl HeldFolder {
         self
     }
 
-    /// Holds other folders as well, which count for the digest.
+    /// Adds other directories, which are included in the digest.
     #[cfg(feature = "cli")]
     #[must_use]
     pub(crate) fn with(mut self, others: Vec<Self>) -> Self {
@@ -150,13 +159,13 @@ impl HeldFolder {
         self
     }
 
-    /// Digest of all names and bytes.
+    /// Returns the digest of all names and contents.
     #[must_use]
     pub fn digest(&self) -> &str {
         self.digest.get_or_init(|| digest(&self.files))
     }
 
-    /// Takes the files out, by the names that lead to each.
+    /// Returns the files by path components.
     #[cfg(feature = "cli")]
     pub(crate) fn into_files(self) -> BTreeMap<Vec<String>, Vec<u8>> {
         let files = self.files.into_iter();
@@ -165,20 +174,20 @@ impl HeldFolder {
             .collect()
     }
 
-    /// Whether a path leads into the folder, so that only what is held counts.
+    /// Whether a path is inside the held directories, so that only held content may be used.
     #[must_use]
     pub fn covers(&self, path: &Path) -> bool {
         path.starts_with(&self.root) || self.beside.as_ref().is_some_and(|other| other.covers(path))
     }
 
-    /// Content of a file by its whole path; `None` when there was no such file.
+    /// Returns the content of a file by its absolute path; `None` if it did not exist.
     #[must_use]
     pub fn file(&self, path: &Path) -> Option<&[u8]> {
         let (holder, names) = self.names(path)?;
         holder.files.get(&names).map(|content| &**content)
     }
 
-    /// The folders that are directly in this one.
+    /// Returns the direct subdirectories.
     #[must_use]
     pub fn folders_in(&self, path: &Path) -> Vec<PathBuf> {
         let Some((holder, above)) = self.names(path) else {
@@ -193,7 +202,7 @@ impl HeldFolder {
         names.into_iter().map(|name| path.join(name)).collect()
     }
 
-    /// Names of the files that are directly in this folder.
+    /// Returns the names of the files directly in this directory.
     #[must_use]
     pub fn file_names_in(&self, path: &Path) -> Vec<String> {
         let Some((holder, above)) = self.names(path) else {
@@ -206,15 +215,15 @@ impl HeldFolder {
         own.collect()
     }
 
-    /// Names that lead on from a folder to each file in it, sorted.
+    /// Returns the remaining path components of each file below a directory, sorted.
     fn below<'a>(&'a self, above: &'a [String]) -> impl Iterator<Item = &'a [String]> {
-        // What begins with the same names stands together.
+        // Paths with the same prefix are adjacent in the map.
         let from = (Bound::Included(above), Bound::Unbounded);
         let files = self.files.range::<[String], _>(from);
         files.map_while(move |(names, _)| names.strip_prefix(above))
     }
 
-    /// The folder that a path leads into, this one or that beside it, and the names that lead on from it.
+    /// Returns the directory in the chain that contains a path, and the path components below it.
     fn names(&self, path: &Path) -> Option<(&Self, Vec<String>)> {
         let Ok(rest) = path.strip_prefix(&self.root) else {
             return self.beside.as_ref()?.names(path);
@@ -224,8 +233,8 @@ impl HeldFolder {
     }
 }
 
-/// Returns the digest of files by the names that lead to them. Lengths go before texts, so that no two folders run together
-/// into the same bytes.
+/// Returns the digest of files. Each text is preceded by its length, so that different directories
+/// cannot produce the same bytes.
 pub(crate) fn digest(files: &BTreeMap<Vec<String>, impl AsRef<[u8]>>) -> String {
     let mut hasher = blake3::Hasher::new();
     for (names, content) in files {
@@ -242,29 +251,30 @@ struct Walk<'a> {
     root: &'a Path,
     files: BTreeMap<Vec<String>, Cow<'static, [u8]>>,
     bytes_left: u64,
-    /// Project within which links are followed; `None` where any is refused.
+    /// Project within which symlinks are followed; `None` if they are refused.
     links: Option<Links<'a>>,
 }
 
-/// Project within which links are followed.
+/// Project within which symlinks are followed.
 struct Links<'a> {
     project: &'a Path,
     project_fd: OwnedFd,
-    /// Entries that are not held, each with the reason.
+    /// Entries that are not held, with the reasons.
     refused: Vec<ProjectError>,
-    /// Whether the walk is in a folder that a link led to, where no further link is followed: it could lead in circles.
+    /// Whether the walk is inside the target of a symlink, where further symlinks are not followed
+    /// because they could form a cycle.
     is_inside: bool,
 }
 
 impl Links<'_> {
-    /// Opens what a path within the project leads to, without leaving it.
+    /// Opens the target of a path without leaving the project.
     fn open(&self, path: &Path) -> Result<OwnedFd, ProjectError> {
         const ELSEWHERE: &str = "is a link that leads out of the project, or nowhere; what lies elsewhere cannot be trusted";
         let below = path.strip_prefix(self.project).ok().and_then(Path::to_str);
         let below = below.ok_or_else(|| refuse(path, ELSEWHERE))?;
         let walked = beneath::walk(&self.project_fd, below, true, Missing::Refused);
         let walked = walked.map_err(|_| refuse(path, ELSEWHERE))?;
-        // A folder around the link would be held within itself.
+        // A target that contains the symlink would be held within itself.
         let place = self.project.join(walked.names.iter().collect::<PathBuf>());
         if path != place && path.starts_with(&place) {
             return Err(refuse(path, "is a link to a folder that it is in"));
@@ -285,7 +295,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns what was read.
+    /// Returns the held directory.
     fn held(self) -> HeldFolder {
         HeldFolder {
             root: self.root.to_owned(),
@@ -295,7 +305,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Passes over an entry that cannot be held, where links are followed; otherwise its fault ends the reading.
+    /// Skips an entry that cannot be held, if symlinks are followed; otherwise fails.
     fn pass_over(&mut self, fault: ProjectError, names: &[String]) -> Result<(), ProjectError> {
         let Some(links) = &mut self.links else {
             return Err(fault);
@@ -305,7 +315,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Reads what a link within the project leads to, under the name of the link.
+    /// Reads the target of a symlink within the project, under the name of the symlink.
     fn link(&mut self, path: &Path, names: &mut Vec<String>) -> Result<(), ProjectError> {
         let opened = match &self.links {
             Some(links) if !links.is_inside => links.open(path),
@@ -334,7 +344,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reads what is in an open folder. Everything is opened from it by name and without following links.
+    /// Reads the entries of an open directory. Each entry is opened relative to it, without
+    /// following symlinks.
     fn folder(&mut self, own: BorrowedFd<'_>, above: &mut Vec<String>) -> Result<(), ProjectError> {
         let place = self.place(above);
         if above.len() >= MAX_DEPTH {
@@ -373,7 +384,7 @@ impl<'a> Walk<'a> {
             Errno::LOOP | Errno::MLINK => other_kind(&path),
             errno => unreadable(&path, errno),
         };
-        // Of the entry itself, and before it is opened: opening a device or a pipe may do something.
+        // Check the type before opening: opening a device or a pipe can have side effects.
         let is_plain = |mode| {
             matches!(
                 FileType::from_raw_mode(mode),
@@ -392,7 +403,7 @@ impl<'a> Walk<'a> {
             Ok(opened) => opened,
             Err(errno) => return self.pass_over(failed(errno), names),
         };
-        // Of what was opened: something else may have taken its place.
+        // fstat the opened descriptor, not the path: the file may have been swapped.
         let mode = rustix::fs::fstat(&opened).map_err(failed)?.st_mode;
         match FileType::from_raw_mode(mode) {
             FileType::Directory => self.folder(opened.as_fd(), names),

@@ -1,4 +1,8 @@
-//! Patterns of the hosts that a plugin may connect to: `api.github.com`, `*.example.com:8443`, `http://127.0.0.1:8080`, `*`.
+//! Patterns of hosts that a plugin may connect to, such as `api.github.com`, `*.example.com:8443`,
+//! `http://127.0.0.1:8080` and `*`.
+//!
+//! Matching works on parsed scheme, name and port, never on the text of a URL. Start from
+//! [`HostPattern`].
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
@@ -8,14 +12,14 @@ use serde::{Deserialize, Serialize};
 /// Scheme of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
-    /// HTTPS; the default of a pattern without a scheme.
+    /// HTTPS, the default of a pattern without a scheme.
     Https,
-    /// HTTP; only where a pattern says `http://`.
+    /// HTTP, only if the pattern says `http://`.
     Http,
 }
 
 impl Scheme {
-    /// Returns the scheme as it is written in a URL.
+    /// Returns the scheme as written in a URL.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -24,7 +28,7 @@ impl Scheme {
         }
     }
 
-    /// The port that a URL need not name.
+    /// Returns the default port of the scheme.
     #[must_use]
     pub fn default_port(self) -> u16 {
         match self {
@@ -34,19 +38,20 @@ impl Scheme {
     }
 }
 
-/// The hosts of one pattern.
+/// Host part of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Name {
-    /// `*`: every name and address.
+    /// `*`: any name or address.
     Any,
-    /// `*.example.com`: every name below it, and not the name itself.
+    /// `*.example.com`: any subdomain, but not the domain itself.
     Below(String),
-    /// One name, in lower case, without a dot at its end.
+    /// One name, in lower case, without a trailing dot.
     Exact(String),
     Address(IpAddr),
 }
 
-/// One line of a list of hosts: scheme, host and port. Without a scheme it is `https`, without a port the scheme's own.
+/// A pattern of hosts: scheme, host and port. The default scheme is `https`, the default port that
+/// of the scheme.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostPattern {
@@ -56,8 +61,8 @@ pub struct HostPattern {
 }
 
 impl HostPattern {
-    /// Whether a request to this host is of the pattern. `host` is a name in any case or an address, an IPv6 address with or
-    /// without brackets.
+    /// Whether the pattern matches a request to this host. `host` is a name in any case or an
+    /// address; an IPv6 address may have brackets.
     #[must_use]
     pub fn matches(&self, scheme: Scheme, host: &str, port: u16) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -68,7 +73,7 @@ impl HostPattern {
         self.covers(&Self { scheme, name, port })
     }
 
-    /// Whether every request that is of `other` is of this pattern.
+    /// Whether every request that `other` matches is matched by this pattern.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let is_below = |name: &str, above: &str| {
@@ -84,7 +89,7 @@ impl HostPattern {
             }
     }
 
-    /// The pattern with its scheme, which its shortest form leaves out when it is `https`: for people, who do not know that.
+    /// Formats the pattern with its scheme, for users. The short form omits `https`.
     #[must_use]
     pub fn with_scheme(&self) -> String {
         match self.scheme {
@@ -93,7 +98,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether it would match this request if it had the other scheme.
+    /// Whether the pattern would match this request with the other scheme.
     #[must_use]
     pub fn matches_but_for_scheme(&self, scheme: Scheme, host: &str, port: u16) -> bool {
         let mut other = self.clone();
@@ -104,19 +109,19 @@ impl HostPattern {
         scheme != self.scheme && other.matches(scheme, host, port)
     }
 
-    /// Scheme of the pattern.
+    /// Returns the scheme.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// Port of the pattern.
+    /// Returns the port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The address, when the pattern is one.
+    /// Returns the address, if the pattern is one.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         match self.name {
@@ -125,13 +130,14 @@ impl HostPattern {
         }
     }
 
-    /// Whether it is `*`.
+    /// Whether the pattern is `*`.
     #[must_use]
     pub fn is_any(&self) -> bool {
         self.name == Name::Any
     }
 
-    /// Whether it is `localhost` or a name below it, which RFC 6761 keeps for loopback.
+    /// Whether the pattern is `localhost` or a subdomain of it, which RFC 6761 reserves for
+    /// loopback.
     #[must_use]
     pub fn is_localhost(&self) -> bool {
         match &self.name {
@@ -170,7 +176,7 @@ impl FromStr for HostPattern {
     }
 }
 
-/// Takes `[::1]:80`, `a.b:80` or either without a port apart.
+/// Splits the port from `[::1]:80` or `a.b:80`; the port may be absent.
 fn split_port(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, after) = rest.split_once(']').ok_or("a `[` has no `]`")?;
@@ -210,7 +216,8 @@ fn name(host: &str) -> Result<Name, &'static str> {
             "a name has labels of letters, digits and `-` (international names as `xn--`), `*.` in front is all below it",
         );
     }
-    // What URL parsers take for an address in another spelling (`0x7f.1`, `2130706433`) is never a name.
+    // Other spellings of an address that URL parsers accept (`0x7f.1`, `2130706433`) are never
+    // names.
     let last = host.rsplit('.').next().unwrap_or_default();
     if last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x") {
         return Err("an IPv4 address is written as four numbers");

@@ -1,12 +1,13 @@
-//! Permissions of plugins: side effects, requests and trust become grants.
+//! Permissions of plugins: declared side effects, requests and trust become grants.
 //!
-//! Owns the words (side effect, trust, capability), the operator's policy, the remembered answers, and the decision. The
-//! decision is pure; nothing here links, opens or asks, and nothing here knows what a plugin is made of. Only what the
-//! operator wrote, typed or answered can widen a grant.
+//! This module defines side effects, trust and capabilities, the operator's policy, the remembered
+//! answers, and the decision. The decision is pure; no code here links, opens or asks, and none
+//! depends on the implementation of a plugin. Only text that the operator wrote, typed or answered
+//! can widen a grant.
 //!
 //! Start from [`decide::decide`].
 
-/// Has serde read and write a type as its text.
+/// Makes serde read and write a type as its text form.
 macro_rules! serde_as_text {
     ($type:ty) => {
         impl TryFrom<String> for $type {

@@ -1,11 +1,12 @@
-//! Capabilities as an operator writes them in policy and flags: `network`, `network:*.github.com`, `read:workspace/docs`.
+//! Patterns of capabilities in policy and flags: `network`, `network:*.github.com`,
+//! `read:workspace/docs`.
 
 use globset::{Glob, GlobMatcher};
 use serde::Deserialize;
 
 use super::{Access, Capability, ExternalCall, Folder, HostPattern};
 
-/// Pattern of capabilities in a line of the policy.
+/// Pattern of capabilities, as in a line of the policy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub struct CapabilityPattern {
@@ -16,18 +17,18 @@ pub struct CapabilityPattern {
 #[derive(Clone, Debug)]
 enum What {
     Session,
-    /// Folders; `None` is every folder but `data`.
+    /// Directories; `None` means every directory except `data`.
     Files(Access, Option<Folder>),
     Network(Option<HostPattern>),
     PrivateNetwork(Option<HostPattern>),
-    /// Credentials that go to these hosts; `None` is every credential.
+    /// Credentials for these hosts; `None` means every credential.
     Credential(Option<HostPattern>),
     ExternalCall(ExternalCall),
     Tool(Option<GlobMatcher>),
 }
 
 impl CapabilityPattern {
-    /// Whether allowing this allows the whole of `wanted`.
+    /// Whether allowing this pattern allows all of `wanted`.
     #[must_use]
     pub fn covers(&self, wanted: &Capability) -> bool {
         match (&self.what, wanted) {
@@ -50,11 +51,12 @@ impl CapabilityPattern {
         }
     }
 
-    /// Whether denying this denies a part of `wanted`. A part cannot be cut out of a grant, so it then denies the whole.
+    /// Whether denying this pattern denies a part of `wanted`. A grant cannot be split, so this
+    /// denies all of it.
     #[must_use]
     pub fn touches(&self, wanted: &Capability) -> bool {
         match (&self.what, wanted) {
-            // Who may not read a folder may not write it.
+            // Denying to read a directory also denies to write it.
             (What::Files(denied, own), Capability::Files(access, wanted)) => {
                 access >= denied
                     && own
@@ -81,7 +83,7 @@ impl std::str::FromStr for CapabilityPattern {
         let (kind, argument) = (parts.next().unwrap_or_default(), parts.next());
         let folder = || argument.map(str::parse).transpose();
         let host = || argument.map(str::parse).transpose();
-        // As it is shown: `credential:HEADER@HOST`; the header does not narrow it.
+        // In the displayed form `credential:HEADER@HOST`; the header does not narrow the pattern.
         let credential = |text: &str| text.rsplit_once('@').map_or(text, |(_, host)| host).parse();
         let tool = |glob| match Glob::new(glob) {
             Ok(glob) => Ok(glob.compile_matcher()),

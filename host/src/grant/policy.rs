@@ -1,9 +1,13 @@
-//! `policy.toml`: what the operator allows, is asked about, or denies, for each plugin and each trust.
+//! `policy.toml`: permissions that the operator allows, asks about or denies, by plugin and by
+//! trust.
 //!
-//! Two files: the administrator's wins over the user's wherever it says anything of a capability. Within a file `deny` wins
-//! over `ask` over `allow`, but what is said of one plugin goes before what is said of a trust. Allowing something to a
-//! plugin by its name alone counts only for plugins that are managed, installed or the user's: anybody can give a project's
-//! plugin any name, so those are named with their digest.
+//! There are two files; the administrator's wins over the user's for every capability it mentions.
+//! Within a file, `deny` always wins. After that, lists for a plugin win over lists for a trust,
+//! and `ask` wins over `allow`. Allowing a plugin by name alone works only for managed, installed
+//! and user plugins. The name of a project or local plugin is not verified, so such an entry needs
+//! its digest.
+//!
+//! Start from [`Policy::ruling`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,13 +21,14 @@ use super::{Capability, Trust};
 use crate::disk::read_if_present;
 use crate::paths::ADMIN_POLICY;
 
-/// Largest policy file. A line for each of a thousand plugins fits.
+/// Maximum size of a policy file, in bytes. Enough for a line for each of a thousand plugins.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Most letters in which a misspelt name differs from the one that was meant.
 const MAX_MISSPELT: usize = 2;
 
-/// Error in a policy. Nothing runs without it then: a policy that is not read must not allow anything.
+/// Error in a policy. It stops the start: a policy that cannot be read must not count as
+/// permission.
 #[derive(Debug, thiserror::Error)]
 #[error("the policy {}: {message}", path.display())]
 pub struct PolicyError {
@@ -33,11 +38,11 @@ pub struct PolicyError {
     pub message: String,
 }
 
-/// Lists of capabilities, for a trust.
+/// Lists of capabilities for a trust level.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Lists {
-    /// Whether nobody is asked the questions of its plugins.
+    /// Whether questions of such plugins to the user are suppressed.
     mute: bool,
     allow: Vec<CapabilityPattern>,
     ask: Vec<CapabilityPattern>,
@@ -47,13 +52,13 @@ struct Lists {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct PluginLists {
-    /// Whether it is left out altogether.
+    /// Whether the plugin is disabled.
     disable: bool,
-    /// Whether nobody is asked its questions.
+    /// Whether questions of the plugin to the user are suppressed.
     mute: bool,
-    /// Whether nothing runs without it.
+    /// Whether no session starts without the plugin.
     require: bool,
-    /// Digest of the content that `allow` and `require` are for.
+    /// Content digest that `allow` and `require` are limited to.
     #[serde(deserialize_with = "content_digest")]
     digest: Option<String>,
     allow: Vec<CapabilityPattern>,
@@ -64,7 +69,7 @@ struct PluginLists {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ScriptsPolicy {
-    /// Whether no script is a hook.
+    /// Whether scripts are disabled as hooks.
     disable: bool,
 }
 
@@ -76,45 +81,49 @@ struct File {
     trust: BTreeMap<Trust, Lists>,
 }
 
-/// Policy from both files.
+/// Policy of the operator, merged from both files.
+///
+/// Ask it with [`Policy::ruling`]. `None` means that the policy does not mention the capability, so
+/// that the [table](super::table::ceiling) decides.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// Strongest first, each with its name for people.
+    /// Files, strongest first, each with its display name.
     files: Vec<(String, File)>,
 }
 
-/// A plugin without which nothing runs.
+/// A plugin that must run in every session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Required {
     /// Name of the plugin.
     pub plugin: String,
-    /// Digest of its [content](super::Request::content), when it must be that one.
+    /// Digest of its [content](super::Request::content), if the policy pins it.
     pub digest: Option<String>,
-    /// Place in the policy, `FILE:LINE`.
+    /// Position in the policy, as `FILE:LINE`.
     pub place: String,
 }
 
 impl Required {
-    /// Whether it is this one. A name alone is not enough for a plugin that anybody could have named.
+    /// Whether `plugin` is the required one. If its name is not verified, the digest must match.
     #[must_use]
     pub fn is(&self, plugin: Asker<'_>) -> bool {
         plugin.plugin == self.plugin && plugin.is_named_by(self.digest.as_deref())
     }
 }
 
-/// Plugin that asks for a capability.
+/// Plugin that requests a capability.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker<'a> {
     /// Name of the plugin.
     pub plugin: &'a str,
-    /// Trust of the plugin, or less.
+    /// Trust of the plugin, possibly lowered.
     pub trust: Trust,
     /// Digest of its [content](super::Request::content).
     pub content: &'a str,
 }
 
 impl Asker<'_> {
-    /// Whether lists for its name are for this plugin: by its digest, or by a name that is verified.
+    /// Whether lists for its name apply to this plugin: the digest matches, or there is none and
+    /// the name is verified.
     fn is_named_by(self, digest: Option<&str>) -> bool {
         match digest {
             Some(digest) => digest == self.content,
@@ -124,7 +133,7 @@ impl Asker<'_> {
 }
 
 impl Policy {
-    /// Reads the files that are there, strongest first.
+    /// Reads the files that exist, strongest first.
     ///
     /// # Errors
     /// A file cannot be read or is not a policy.
@@ -138,7 +147,7 @@ impl Policy {
         Ok(Self { files })
     }
 
-    /// The policy of these texts, strongest first, each with the path it is from.
+    /// Parses these texts, strongest first, each with its path.
     ///
     /// # Errors
     /// A text is not a policy.
@@ -147,7 +156,7 @@ impl Policy {
         Ok(Self { files: files? })
     }
 
-    /// The administrator's part of the policy.
+    /// Returns the administrator's part of the policy.
     #[must_use]
     pub fn of_admin(&self) -> Self {
         let files = self.files.iter().filter(|(name, _)| name == ADMIN_POLICY);
@@ -156,7 +165,8 @@ impl Policy {
         }
     }
 
-    /// Returns the reason why the policy's lists for this name do not apply to the plugin, if there are such lists.
+    /// Returns the reason why the policy's lists for this name do not apply to the plugin, if there
+    /// are such lists.
     #[must_use]
     pub fn passed_over(&self, asker: Asker<'_>) -> Option<String> {
         let passed_over = |(name, file): &(String, File)| {
@@ -198,7 +208,7 @@ impl Policy {
         misspelt.collect()
     }
 
-    /// Returns the place where the policy disables a plugin, if it does.
+    /// Returns the position where the policy disables a plugin, if it does.
     #[must_use]
     pub fn disables(&self, plugin: &str) -> Option<String> {
         let disables = |file: &File| file.plugins.get(plugin).is_some_and(|lists| lists.disable);
@@ -206,8 +216,8 @@ impl Policy {
         Some(format!("[plugins.{plugin}] in {name}"))
     }
 
-    /// Returns the place where the policy mutes a plugin, if it does: then its questions to the person have their default for an
-    /// answer. No file takes that back.
+    /// Returns the position where the policy mutes a plugin, if it does. Questions of a muted
+    /// plugin get their default answer. A weaker file cannot undo this.
     #[must_use]
     pub fn mutes(&self, plugin: &str, trust: Trust) -> Option<String> {
         self.files.iter().find_map(|(name, file)| {
@@ -219,7 +229,8 @@ impl Policy {
         })
     }
 
-    /// Returns the place where the policy disables a script, by its name or with all others, if it does.
+    /// Returns the position where the policy disables a script, by name or together with all
+    /// others, if it does.
     #[must_use]
     pub fn disables_script(&self, name: &str) -> Option<String> {
         let all = self.files.iter().find(|(_, file)| file.scripts.disable);
@@ -227,7 +238,7 @@ impl Policy {
         all.or_else(|| self.disables(name))
     }
 
-    /// Plugins without which nothing runs.
+    /// Returns the plugins that must run in every session.
     #[must_use]
     pub fn required(&self) -> Vec<Required> {
         let of_file = |(file, lists): (&String, &File)| -> Vec<Required> {
@@ -244,7 +255,8 @@ impl Policy {
         files.flat_map(of_file).collect()
     }
 
-    /// Returns the policy's ruling on a capability, and its place. `None` when it says nothing.
+    /// Returns the policy's ruling on a capability and its position; `None` if the policy does not
+    /// mention it.
     #[must_use]
     pub fn ruling(&self, asker: Asker<'_>, wanted: &Capability) -> Option<(Ruling, String)> {
         self.files
@@ -253,7 +265,7 @@ impl Policy {
     }
 }
 
-/// The first digits of a digest: enough to compare by eye.
+/// Returns the first digits of a digest, enough to compare by eye.
 fn short(digest: &str) -> String {
     match digest.get(..19) {
         Some(start) if digest.len() > 19 => format!("{start}…"),
@@ -303,11 +315,12 @@ fn text(path: &Path) -> Result<Option<String>, PolicyError> {
     })
 }
 
-/// Prefix of digests of content, and number of the digits that follow.
+/// Prefix of content digests, and the number of digits after it.
 const DIGEST_PREFIX: &str = "blake3:";
 const DIGEST_DIGITS: usize = 64;
 
-/// Reads the digest of a plugin's content. One that is malformed would never match, and a rule with it would never count.
+/// Parses a content digest. A malformed one is an error, because a rule with it would silently
+/// never match.
 fn content_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let digest = String::deserialize(deserializer)?;
     let digits = digest.strip_prefix(DIGEST_PREFIX).unwrap_or_default();
@@ -334,11 +347,11 @@ fn parse(text: &str, path: &Path) -> Result<(String, File), PolicyError> {
 mod tests {
     use super::*;
 
-    /// Content of the plugin `p`, and other content.
+    /// Content digest of the plugin `p`, and a different one.
     const CONTENT: &str = "blake3:1111111111111111111111111111111111111111111111111111111111111111";
     const OTHER: &str = "blake3:2222222222222222222222222222222222222222222222222222222222222222";
 
-    /// The ruling of the policy in these texts on a capability of the plugin `p`.
+    /// Returns the ruling of these policies on a capability of the plugin `p`.
     fn ruling(texts: &[&str], trust: Trust, wanted: &str) -> String {
         let paths = ["admin", "user"].map(Path::new);
         let texts: Vec<_> = texts.iter().copied().zip(paths).collect();

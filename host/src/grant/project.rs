@@ -1,7 +1,10 @@
-//! Trust in projects: the contents of `.rind` are used only as they were when the operator trusted them.
+//! Trust in projects: the content of `.rind` is used only in the version that the operator trusted.
 //!
-//! The folder is in the workspace, where plugins and commands may write. It is read once, see [`HeldFolder`], and its digest is
-//! kept with the yes, in the user's own folder: whoever changes it gains nothing until the operator agrees again.
+//! The directory is in the workspace, where plugins and commands may write. It is read once (see
+//! [`HeldFolder`]), and its digest is stored with the yes in the user's own directory. A later
+//! change therefore has no effect until the operator agrees again.
+//!
+//! Start from [`Projects`].
 //!
 //! [`HeldFolder`]: super::held::HeldFolder
 
@@ -12,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::{lock_beside, read_if_present, replace_private};
 
-/// Error while trusting a project or storing the trust.
+/// Error while trusting a project or storing that trust.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {message}", path.display())]
 pub struct ProjectError {
@@ -34,9 +37,9 @@ pub(super) fn refuse(path: &Path, message: impl Into<String>) -> ProjectError {
 pub enum ProjectTrust {
     /// The project was never trusted.
     New,
-    /// The project was trusted, and its files have changed since.
+    /// The project was trusted, but its files have changed since.
     Changed {
-        /// Time of the trust, RFC 3339.
+        /// Time at which it was trusted, RFC 3339.
         since: String,
     },
     Trusted,
@@ -45,16 +48,16 @@ pub enum ProjectTrust {
 /// A trusted project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustedProject {
-    /// Digest of its `.rind` when it was trusted.
+    /// Digest of `.rind` when it was trusted.
     pub digest: String,
-    /// Time of the trust, RFC 3339.
+    /// Time at which it was trusted, RFC 3339.
     pub since: String,
 }
 
 /// Largest file of trusted projects, in bytes. An entry has some hundred.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// The file of trusted projects, by the canonical path of the workspace.
+/// File of trusted projects, keyed by the canonical path of the workspace.
 #[derive(Clone, Debug)]
 pub struct Projects {
     path: PathBuf,
@@ -62,10 +65,10 @@ pub struct Projects {
 }
 
 impl Projects {
-    /// Reads the trusted projects in `path`; none when it is not there.
+    /// Reads the trusted projects in `path`; none if the file does not exist.
     ///
     /// # Errors
-    /// The file cannot be read or is damaged.
+    /// The file cannot be read or is corrupt.
     pub fn read(path: &Path) -> Result<Self, ProjectError> {
         let projects = match read_if_present(path, MAX_BYTES) {
             Ok(None) => BTreeMap::new(),
@@ -85,7 +88,7 @@ impl Projects {
         })
     }
 
-    /// All of them.
+    /// Returns all trusted projects.
     #[must_use]
     pub fn all(&self) -> &BTreeMap<PathBuf, TrustedProject> {
         &self.projects
@@ -103,7 +106,7 @@ impl Projects {
         }
     }
 
-    /// Trusts a project as it is now.
+    /// Trusts the current content of a project.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -118,7 +121,7 @@ impl Projects {
         })
     }
 
-    /// Takes trust in a project back. Returns whether it was trusted.
+    /// Revokes the trust in a project. Returns whether it was trusted.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -1,11 +1,14 @@
 //! Request of a plugin for permissions, and the pin that ties an answer to exactly this request.
+//!
+//! The pin covers everything that could change the plugin's behavior or the question. Start from
+//! [`Request`].
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Capability, SideEffect, Trust};
 
-/// A tool that a plugin offers, as far as its words reach the model and the person who is asked.
+/// A tool that a plugin offers, with the texts that reach the model and the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfferedTool {
     /// Name of the tool.
@@ -16,39 +19,40 @@ pub struct OfferedTool {
     pub parameters: String,
 }
 
-/// Request of a plugin: all its inputs to a decision.
+/// Request of a plugin for permissions, with all plugin-specific inputs of the decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Name of the plugin.
     pub plugin: String,
-    /// Version of the plugin, for people.
+    /// Version of the plugin, for display.
     pub version: String,
     /// Description of the plugin, in its own words.
     pub description: String,
-    /// Trust of the plugin, or less when its manifest says so.
+    /// Trust of the plugin, possibly lowered by its manifest.
     pub trust: Trust,
-    /// The folder it came from, for plugins whose name is not verified (project, local). Otherwise empty.
+    /// Directory of the plugin if its name is not verified (project, local); otherwise empty.
     pub source: String,
-    /// Digest of its component; empty without one.
+    /// Digest of the component; empty if there is none.
     pub digest: String,
-    /// Manifest as JSON. Hooks, limits and defaults of its settings decide what the same bytes do.
+    /// Manifest as JSON. Hooks, limits and default settings change the behavior of the same bytes.
     pub manifest: String,
-    /// Side effects that it declares.
+    /// Declared side effects.
     pub side_effects: Vec<SideEffect>,
-    /// Capabilities that it asks for.
+    /// Requested capabilities.
     pub capabilities: Vec<Capability>,
     /// Tools of the plugin.
     pub tools: Vec<OfferedTool>,
-    /// Whether its hooks are shown parts of the conversation.
+    /// Whether its hooks see parts of the conversation.
     pub has_hooks: bool,
 }
 
-/// Pin that an answer is valid for: other bytes, another manifest or another tool description make another pin.
+/// Hash that ties an answer to a request. Other bytes, another manifest or another tool description
+/// produce another pin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pin(String);
 
 impl Pin {
-    /// 64 hex digits.
+    /// Returns the pin as 64 hex digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -56,11 +60,11 @@ impl Pin {
 }
 
 impl Request {
-    /// The pin of this request.
+    /// Computes the pin of this request.
     #[must_use]
     pub fn pin(&self) -> Pin {
         let capabilities: Vec<Value> = self.capabilities.iter().map(whole).collect();
-        // As JSON, so that no two requests run together into the same bytes.
+        // Hash the JSON form, so that two different requests never produce the same bytes.
         let json = json!([
             "rind grant 1",
             self.plugin,
@@ -79,8 +83,9 @@ impl Request {
 }
 
 impl Request {
-    /// Digest of everything that decides what the plugin does, wherever it stands: component, manifest, words of its tools.
-    /// This is what `policy.toml` names it by.
+    /// Computes the digest of everything that decides the plugin's behavior, independent of its
+    /// location: component, manifest, tool descriptions. `policy.toml` identifies a plugin by this
+    /// digest.
     #[must_use]
     pub fn content(&self) -> String {
         let json = json!([self.digest, self.manifest, self.tools]);
@@ -91,7 +96,7 @@ impl Request {
     }
 }
 
-/// A capability with all that belongs to it: its text leaves the value of a credential out.
+/// Returns the complete form of a capability. Its text omits the value of a credential.
 fn whole(capability: &Capability) -> Value {
     match capability {
         Capability::Credential(credential) => {

@@ -1,10 +1,10 @@
-//! Table of grants: what each trust gives by itself, asks for, or never gives.
+//! Table of grants: the ruling for each trust and capability, without a policy.
 
 use serde::Serialize;
 
 use super::{Access, Capability, Root, Trust};
 
-/// Ruling on a capability before the operator was asked.
+/// Ruling on a capability, before the operator is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ruling {
@@ -16,7 +16,7 @@ pub enum Ruling {
 
 display_as_in_json!(Ruling);
 
-/// The table. What less trust gives, more trust gives too; a test holds that.
+/// Returns the ruling of the table. More trust never allows less; a test checks that.
 #[must_use]
 pub fn ceiling(trust: Trust, capability: &Capability) -> Ruling {
     let allowed_to = |least: Trust| {

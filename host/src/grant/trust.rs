@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Trust in a plugin by its origin, from most to least. Never what a plugin says of itself.
+/// Trust in a plugin by its origin, from most to least. A plugin cannot raise its own trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trust {
-    /// Carried by the program, or in the system's share folder.
+    /// Embedded in the program, or in the system's share directory.
     Managed,
-    /// Installed, with its digest in a lock file, and signed with a key of the operator's.
+    /// Installed, with its digest in a lock file, and signed with one of the operator's keys.
     Package,
-    /// Found in the user's configuration folder.
+    /// Found in the user's configuration directory.
     User,
     /// Found in the project, `.rind/plugins`.
     Project,
@@ -19,7 +19,7 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// All of them, most trusted first.
+    /// All trust levels, most trusted first.
     pub const ALL: [Self; 5] = [
         Self::Managed,
         Self::Package,

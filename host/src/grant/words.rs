@@ -1,12 +1,14 @@
-//! Capabilities in plain words, for questions and reports. Pure, printable and on one line whatever a manifest says.
+//! Capabilities in plain words, for questions and reports.
+//!
+//! Pure. The output is printable and a single line, whatever text a manifest contains.
 
 use super::{Access, Capability, ExternalCall, Folder, Granted, HostPattern, Root};
 use crate::text::clean;
 
-/// Longest name of a manifest's that is shown, in bytes.
+/// Maximum length of a name from a manifest that is shown, in bytes.
 const MAX_NAME_BYTES: usize = 300;
 
-/// A name that a manifest made up: a second line of it would look like the host's own words.
+/// Cleans a name from a manifest. A line break in it could imitate text of the host.
 fn named(text: &str) -> String {
     clean(text, MAX_NAME_BYTES)
 }
@@ -60,7 +62,7 @@ fn files(access: Access, folder: &Folder) -> String {
     }
 }
 
-/// Names between braces.
+/// Returns the names between braces.
 fn secrets(value: &str) -> Vec<String> {
     let mut names: Vec<String> = value
         .split('{')
@@ -71,9 +73,10 @@ fn secrets(value: &str) -> Vec<String> {
     names
 }
 
-/// Describes what capabilities allow together that are harmless alone: a plugin that sees the conversation or files of the
-/// workspace and has network access can send the one to the other. `None` when there is no such pair. `has_hooks` says whether
-/// the plugin's hooks are shown parts of the conversation, which takes no capability.
+/// Describes the combined risk of capabilities that are harmless alone: a plugin that sees the
+/// conversation or the workspace and has network access can send one to the other. `None` if there
+/// is no such combination. `has_hooks` says whether the plugin's hooks see parts of the
+/// conversation, which needs no capability.
 #[must_use]
 pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
     let mut seen = Vec::new();
@@ -90,7 +93,7 @@ pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
     if !names.is_empty() {
         seen.push(format!("in {}", names.join(", ")));
     }
-    // A tool that is called for it may read anything that the agent may.
+    // A tool called by the plugin can read everything that the agent can.
     if granted.tools().next().is_some()
         || granted.has(&Capability::ExternalCall(ExternalCall::Agents))
     {

@@ -1,4 +1,8 @@
-//! Caller of a hook or a tool: the context that guests can ask for, and the chain of plugins that caused the call.
+//! Caller of a hook or a tool: the context that guests can ask for, and the chain of plugins that
+//! caused the call.
+//!
+//! Guests see [`CallContext`] only. The call chain stays in the host; dispatch uses it so that a
+//! plugin's hooks do not fire on calls that the plugin itself causes. Start from [`Caller`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,7 +10,7 @@ use std::sync::Arc;
 use super::trace::Origin;
 use crate::message::Usage;
 
-/// The caller as guests may ask for it (`wit/caller.wit`).
+/// Context of a call as guests may query it (`wit/caller.wit`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallContext {
     /// Session id.
@@ -17,9 +21,9 @@ pub struct CallContext {
     pub step: u32,
     /// `main`, or the id of a subagent.
     pub agent: Arc<str>,
-    /// 0 for the main agent, one more for each level of subagent.
+    /// Nesting depth: 0 for the main agent, 1 for its subagents, and so on.
     pub depth: u32,
-    /// Absolute path of the folder that the agent works in.
+    /// Absolute path of the agent's working directory.
     pub workspace: Arc<str>,
     /// Name of the agent's model.
     pub model: Arc<str>,
@@ -31,29 +35,34 @@ pub struct CallContext {
     pub unpriced_tokens: u64,
     /// Tool calls made so far in this turn.
     pub tool_calls: u32,
-    /// Id of the skill that became active last.
+    /// Id of the most recently activated skill.
     pub skill: Option<Arc<str>>,
 }
 
 /// Maximum depth of plugins calling plugins.
 pub const MAX_NESTING: usize = 4;
 
-/// The context, and which plugins' code led here.
+/// Context of a call, and the plugins whose code caused it.
+///
+/// Every hook, tool and host call receives a caller. For example, if plugin `a` calls a tool and a
+/// hook of plugin `b` judges that call, the call chain seen by `b` is `["a"]`.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
     /// Context that guests may ask for.
     pub context: CallContext,
-    /// Names of the plugins whose code is on the way to this call, outermost first. Hooks of these do not fire, but
-    /// see [`Caller::passes_over`].
+    /// Names of the plugins whose code led to this call, outermost first. Their hooks do not fire,
+    /// except as described in [`Caller::passes_over`].
     pub call_chain: Vec<Arc<str>>,
-    /// Point of the hook that runs; `None` while none does, or a tool. A plugin's hooks and tools set their own.
+    /// Point of the running hook; `None` if no hook runs, or a tool does. A plugin's hooks and
+    /// tools set their own.
     pub point: Option<Cow<'static, str>>,
-    /// Id of the tool call that is judged, made or told of. A call that a plugin makes within another has its own.
+    /// Id of the tool call that is being judged, made or reported. A nested call, made by a plugin,
+    /// has its own id.
     pub call: Option<Arc<str>>,
 }
 
 impl Caller {
-    /// A caller that no plugin stands behind.
+    /// Creates a caller with an empty call chain.
     #[must_use]
     pub fn new(context: CallContext) -> Self {
         Self {
@@ -62,7 +71,7 @@ impl Caller {
         }
     }
 
-    /// Returns the caller for what belongs to a tool call.
+    /// Returns the caller for work that belongs to a tool call.
     #[must_use]
     pub fn for_call(&self, id: &str) -> Self {
         Self {
@@ -72,7 +81,7 @@ impl Caller {
         }
     }
 
-    /// Returns the origin of what is done for this caller.
+    /// Returns the origin that is recorded for actions of this caller.
     #[must_use]
     pub fn origin(&self) -> Origin {
         Origin {
@@ -84,7 +93,7 @@ impl Caller {
         }
     }
 
-    /// Returns the caller one plugin deeper.
+    /// Returns this caller with `plugin` appended to its call chain.
     #[must_use]
     pub fn caused_by(&self, plugin: &Arc<str>) -> Self {
         let mut caller = self.clone();
@@ -92,8 +101,8 @@ impl Caller {
         caller
     }
 
-    /// Becomes a copy of `now`. What the two share already is left alone: from call to call of a session that is everything
-    /// but some numbers, and this runs at every call.
+    /// Copies `now` into `self`, skipping strings that both already share. Between two calls of a
+    /// session only some numbers differ, and this runs at every call.
     pub fn update(&mut self, now: &Self) {
         let (kept, context) = (&mut self.context, &now.context);
         share(&mut kept.session, &context.session);
@@ -113,8 +122,11 @@ impl Caller {
         self.call.clone_from(&now.call);
     }
 
-    /// Whether a hook of `plugin` does not fire because its own code led here. A gate judges what another plugin does while its
-    /// own calls that: a guard that asks the model or calls a tool would otherwise be out of the way of whoever is hooked there.
+    /// Whether a hook of `plugin` is skipped because the plugin's own code caused the call.
+    ///
+    /// Gates are skipped only for direct calls. If a gate were skipped for the whole chain, a guard
+    /// that asks the model or calls a tool would not judge the actions of other plugins that hook
+    /// into that call.
     #[must_use]
     pub fn passes_over(&self, plugin: &str, is_gate: bool) -> bool {
         let is_it = |cause: &Arc<str>| &**cause == plugin;
@@ -126,7 +138,7 @@ impl Caller {
     }
 }
 
-/// Puts `now` in place of `kept` unless they are one.
+/// Replaces `kept` with `now` unless both point to the same string.
 fn share(kept: &mut Arc<str>, now: &Arc<str>) {
     if !Arc::ptr_eq(kept, now) {
         *kept = now.clone();

@@ -1,7 +1,8 @@
 //! Built-in extension points, from the table `wit/points.in` that host and SDK share.
 //!
-//! Everything that must know every point is generated from it with `for_each_point!`: the marker types below, the host's
-//! bindings to components, `rind plugin inspect`, the docs. Tests hold it equal to the interfaces of `wit/`.
+//! All code that enumerates the points is generated from that table with `for_each_point!`: the
+//! marker types below, the host's component bindings, `rind plugin inspect`, and the docs. Tests
+//! compare the table with the interfaces in `wit/`. Start from [`find`].
 
 use std::sync::Arc;
 
@@ -17,34 +18,34 @@ use super::payload::{
 };
 use crate::message::Message;
 
-/// A payload that can be large. It is shared: guests read it in parts through a handle (`wit/handles.wit`), and only a change
-/// copies it.
+/// A payload that can be large. It is shared: guests read it in pieces through a handle
+/// (`wit/handles.wit`), and it is copied only on a change.
 type Lent<T> = Arc<T>;
 
-/// The messages of a request.
+/// Messages of a request.
 type Conversation = Vec<Message>;
 
 include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit/points.in"));
 pub(crate) use for_each_point;
 
-/// One built-in point, for tables and checks.
+/// A row of the table of built-in points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointRow {
-    /// Name, that of its WIT interface.
+    /// Name of the point, equal to that of its WIT interface.
     pub name: &'static str,
     /// Kind of the point.
     pub kind: PointKind,
-    /// Names that other systems use; accepted in `plugin.toml`, nowhere else.
+    /// Names used by other systems, accepted in `plugin.toml` only.
     pub aliases: &'static [&'static str],
-    /// Description of what a hook may return.
+    /// Short description of the possible outcomes.
     pub returns: &'static str,
-    /// Names of what a hook may do, which `may` in a manifest can narrow.
+    /// Names of the rights of a hook, which `may` in a manifest can narrow.
     pub rights: &'static [&'static str],
 }
 
 impl PointRow {
-    /// Default of `on_failure`: that of the kind of the point. Text that `output-delta` lets through is shown and
-    /// cannot be taken back, so a hook that failed there must not have let it through.
+    /// Returns the default of `on_failure`, usually that of the kind. `output-delta` blocks by
+    /// default: text that was shown cannot be taken back, so a failed hook must not release it.
     #[must_use]
     pub fn default_on_failure(&self) -> OnFailure {
         if self.name == OutputDelta::NAME {
@@ -57,7 +58,7 @@ impl PointRow {
 
 macro_rules! table {
     ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
-        /// Every built-in point in the order of a session.
+        /// All built-in points, in the order in which a session reaches them.
         pub const CATALOG: &[PointRow] = &[
             $(PointRow {
                 name: $name,
@@ -93,7 +94,7 @@ macro_rules! table {
 }
 for_each_point!(table);
 
-/// The row of a built-in point, by its name or one of its aliases.
+/// Finds a built-in point by its name or one of its aliases.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static PointRow> {
     CATALOG

@@ -1,7 +1,9 @@
-//! Data of hooks as the contract has it, generated from `wit/payloads.wit` and `wit/outcomes.wit`.
+//! Data of hooks as defined by the contract, generated from `wit/payloads.wit` and
+//! `wit/outcomes.wit`.
 //!
-//! A payload that needs more than that (a check, something that hooks are not shown) is a type of [`super::payload`] of the
-//! same name, which `plugin` converts. Data only: nothing here is called.
+//! A payload that needs more, such as a host-side check or a field hidden from guests, has a type
+//! of the same name in [`super::payload`], and `plugin` converts between the two. This module holds
+//! data only.
 
 use std::borrow::Cow;
 
@@ -22,7 +24,8 @@ mod generated {
 
 pub use generated::rind::plugin::{outcomes, payloads, types};
 
-/// Gives enums of the contract their names in events and session entries; the schema of the events has the comments.
+/// Gives enums of the contract their names in events and session entries. The doc comments below
+/// become part of the JSON Schema of the events.
 macro_rules! named {
     ($($(#[$doc:meta])* $module:ident::$name:ident { $($(#[$case_doc:meta])* $case:ident,)* })*) => {$(
         const _: () = {

@@ -1,9 +1,13 @@
-//! The deadline of one call of a plugin, which stands still while the call waits for its turn.
+//! Deadline of one plugin call. The clock stops while the call waits for another call of the same
+//! plugin, or for the user.
 //!
-//! Owns what counts as the call's own time. A plugin answers one call after the other, so a call may first wait for another
-//! one; that is not the plugin's fault and has the bound [`MAX_WAIT`] of its own. Whoever hands out instances says so with
-//! [`waiting`], and a call that has one with [`holding`], before it can wait for a person: while the person thinks, the bound of
-//! those behind it stands still as well. It must not know what is called. Start from [`within`].
+//! A plugin answers one call after the other. The time that a call waits for its turn is not the
+//! plugin's fault, so it does not count towards the deadline; it is bounded by [`MAX_WAIT`]
+//! instead. The code that hands out instances wraps that wait in [`waiting`], and calls [`holding`]
+//! once a call has an instance. If that call then waits for the user, `MAX_WAIT` of the calls
+//! queued after it is suspended too.
+//!
+//! This module must not know who calls or which plugin is called. Start from [`within`].
 
 mod clock;
 mod pauses;
@@ -20,20 +24,21 @@ use self::clock::{CallClock, Wait};
 pub(crate) use self::pauses::Pauses;
 use super::failure::Failure;
 
-/// Longest time one call waits in all for other calls of the same plugin. Longer than most tools of plugins run.
+/// Maximum total time that one call waits for other calls of the same plugin. Longer than most
+/// plugin tools run.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(90);
 
 tokio::task_local! {
-    /// The call that this task is making.
+    /// Clock of the call that this task is making.
     static CLOCK: LazyClock;
 }
 
-/// The clock of a call, made when something first asks for it: most calls wait for nothing and cause no other.
+/// Clock of a call, created on first use: most calls neither wait nor make further calls.
 struct LazyClock {
     started: Instant,
     outer: Option<Arc<CallClock>>,
     clock: OnceCell<Arc<CallClock>>,
-    /// Pauses of what the call holds, for a clock that is made later.
+    /// Pauses to attach to the clock, if `holding` ran before the clock was created.
     held: OnceCell<Arc<Pauses>>,
 }
 
@@ -65,12 +70,12 @@ impl From<&Arc<CallClock>> for LazyClock {
     }
 }
 
-/// The clock of the call that this task is making, if it makes one.
+/// Returns the clock of the call that this task is making, if there is one.
 fn clock() -> Option<Arc<CallClock>> {
     CLOCK.try_with(|lazy| lazy.clock().clone()).ok()
 }
 
-/// A wait of the call that this task is making, which ends when this is dropped.
+/// An open wait of the current call. Dropping it ends the wait.
 struct Open(Arc<CallClock>, Wait);
 
 impl Open {
@@ -87,16 +92,17 @@ impl Drop for Open {
     }
 }
 
-/// Waits for `turn` without using up the deadline of the call that this task is making. Of the time in which whoever has the turn
-/// waits for a person, which `pauses` knows, nothing counts towards [`MAX_WAIT`].
+/// Waits for `turn` without using up the deadline of the current call. Time in which the holder of
+/// the turn waits for the user, recorded in `pauses`, does not count towards [`MAX_WAIT`] either.
 pub(crate) async fn waiting<T>(turn: impl Future<Output = T>, pauses: Option<&Arc<Pauses>>) -> T {
     let _open = Open::begin(Wait::Turn, pauses);
     turn.await
 }
 
-/// Says that the call that this task is making has what others wait for, until its end: its pauses are theirs.
+/// Declares that the current call holds the resource that other calls wait for, until it ends. From
+/// now on, its waits for the user are recorded in `pauses`.
 pub(crate) fn holding(pauses: &Arc<Pauses>) {
-    // Outside of a call nothing stands still.
+    // Outside of a call there is no clock to attach the pauses to.
     let _ = CLOCK.try_with(|lazy| match lazy.clock.get() {
         Some(clock) => {
             clock.held.get_or_init(|| pauses.clone());
@@ -107,26 +113,29 @@ pub(crate) fn holding(pauses: &Arc<Pauses>) {
     });
 }
 
-/// Waits for a person: the deadline of the call that this task is making stands still, and so do those of the calls that it is part
-/// of. There is no bound to it; whoever waits has a way to end it.
+/// Waits for the user. The deadlines of the current call and of the calls that it is part of are
+/// suspended. There is no timeout; the caller must have its own way to cancel the wait.
 pub(crate) async fn paused<T>(answer: impl Future<Output = T>) -> T {
     let _open = Open::begin(Wait::Person, None);
     answer.await
 }
 
-/// Makes a call within its deadline, which began at `started`.
+/// Runs a call within its deadline, measured from `started`.
 ///
 /// # Errors
-/// [`Failure::Deadline`] when the call took longer itself, [`Failure::Unavailable`] when it waited longer than [`MAX_WAIT`].
+/// [`Failure::Deadline`] if the call itself took longer, [`Failure::Unavailable`] if it waited
+/// longer than [`MAX_WAIT`].
 pub(crate) async fn within<T>(
     deadline: Duration,
     started: Instant,
     mut call: impl Future<Output = Result<T, Failure>> + Unpin,
 ) -> Result<T, Failure> {
-    // Most calls answer without ever waiting. Setting a timer costs a good part of what such a call does, so one is set only
-    // for a call that waits; a guest that computes gives way every few milliseconds, which counts as waiting.
-    // Polled once where it stands, and the answer put in its place from within: a future or a scope around it would each carry it
-    // along one more time.
+    // Poll once before setting a timer: most calls answer without waiting, and a timer costs a good
+    // part of such a call. A guest that computes yields every few milliseconds, which ends this
+    // first poll.
+    //
+    // The answer is written to `first` from inside the scope, because a wrapping future or scope
+    // would move the large result once more.
     let mut first = Poll::Pending;
     let clock = poll_fn(|context| {
         let lazy = LazyClock {
@@ -143,13 +152,13 @@ pub(crate) async fn within<T>(
     });
     match (clock.await, first) {
         (_, Poll::Ready(answer)) => answer,
-        // Boxed: it is large, and every call would carry it along.
+        // Boxed because the future is large and would enlarge every call.
         (Some(clock), Poll::Pending) => Box::pin(awaited(deadline, clock, call)).await,
         (None, Poll::Pending) => Err(Failure::Unavailable("it was not called".to_owned())),
     }
 }
 
-/// Goes on with a call that did not answer at once.
+/// Continues a call that did not answer at the first poll.
 async fn awaited<T>(
     deadline: Duration,
     clock: Arc<CallClock>,
@@ -169,7 +178,8 @@ async fn awaited<T>(
                 MAX_WAIT.as_secs()
             )));
         }
-        // A clock that stands still is looked at again when it could have run out had it gone on.
+        // If the clock is stopped, check again at the earliest time at which the deadline could
+        // have expired.
         let call = CLOCK.scope(LazyClock::from(&clock), &mut call);
         if let Ok(answer) = tokio::time::timeout(left.min(to_wait), call).await {
             return answer;

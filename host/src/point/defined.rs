@@ -1,4 +1,7 @@
 //! Points that plugins define: their declarations, and the one way to call them.
+//!
+//! Payloads and results are checked against the owner's schemas. Authority is checked here too:
+//! only the owner and the listed callers may call a point. Start from [`DefinedPoints::call`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,20 +15,20 @@ use super::dispatch::{Dispatcher, PointKind};
 use super::handle::{HandleError, PointAnswer};
 use super::payload::{CheckArguments, PluginPayload};
 
-/// One declared point.
+/// A declared point.
 #[derive(Clone)]
 pub struct DefinedPoint {
     /// Kind of the point.
     pub kind: PointKind,
-    /// Checks what the owner passes.
+    /// Checks the payload that the caller passes.
     pub payload: Arc<CheckArguments>,
-    /// Checks what an implementer answers.
+    /// Checks the answer of an implementer.
     pub result: Arc<CheckArguments>,
-    /// Names of the plugins that may call it besides its owner.
+    /// Names of the plugins that may call the point, besides its owner.
     pub callers: Vec<String>,
 }
 
-/// Every declared point, by `owner.NAME`.
+/// All declared points, keyed by `owner.NAME`.
 #[derive(Clone, Default)]
 pub struct DefinedPoints {
     points: BTreeMap<String, DefinedPoint>,
@@ -38,19 +41,20 @@ impl std::fmt::Debug for DefinedPoints {
 }
 
 impl DefinedPoints {
-    /// Adds a point. Names are unique because plugins' names are.
+    /// Adds a point. Keys are unique because plugin names are.
     pub fn add(&mut self, owner: &str, name: &str, point: DefinedPoint) {
         self.points.insert(format!("{owner}.{name}"), point);
     }
 
-    /// The point of a full name.
+    /// Returns the point with this full name.
     #[must_use]
     pub fn get(&self, full_name: &str) -> Option<&DefinedPoint> {
         self.points.get(full_name)
     }
 
-    /// Calls every implementer of a point through the dispatcher, for `plugin`: `name` is that of a point of its own, or
-    /// `owner.NAME`. `caller` already counts the plugin among the causes, so one that implements the point itself is left out.
+    /// Calls every implementer of a point through the dispatcher, on behalf of `plugin`. `name` is
+    /// either `owner.NAME` or the bare name of a point of the plugin itself. The call chain of
+    /// `caller` already contains the plugin, so the plugin's own implementation is skipped.
     pub async fn call(
         &self,
         dispatcher: &Dispatcher,
@@ -78,7 +82,8 @@ impl DefinedPoints {
                 "the payload of `{full_name}` does not fit its schema: {e}"
             ))
         })?;
-        // At a chain, what an implementer answers becomes the next one's payload, so it must fit both schemas.
+        // In a chain, the answer becomes the payload of the next implementer, so it must fit both
+        // schemas.
         let (payload, result) = (point.payload.clone(), point.result.clone());
         let is_chain = point.kind.is_chain();
         let check: Arc<CheckArguments> = Arc::new(move |answer| {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Reason why a hook returned no outcome. Texts come from guests or the engine; they are capped and carry no control
-/// characters.
+/// Reason why a hook returned no outcome. Texts come from guests or the engine; they are already
+/// capped and free of control characters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The hook returned its typed error.
@@ -15,29 +15,29 @@ pub enum Failure {
     /// The guest trapped: a bug in the plugin. Its instance is gone.
     #[error("it trapped: {0}")]
     Trap(String),
-    /// A signal that was not the host's ended the script.
+    /// The script was ended by a signal that the host did not send.
     #[error("it crashed: {0}")]
     Crash(String),
     /// The hook was stopped at its deadline.
     #[error("it was stopped at its deadline of {} ms", .0.as_millis())]
     Deadline(Duration),
-    /// The guest went over a limit of memory, tables, handles or data.
+    /// The guest exceeded a limit on memory, tables, handles or data.
     #[error("it exceeded a limit: {0}")]
     Limit(String),
-    /// The outcome does not check.
+    /// The outcome failed a check.
     #[error("its outcome was refused: {0}")]
     Malformed(String),
-    /// The host's own code panicked while it called the hook or took its outcome in.
+    /// The host's own code panicked while it called the hook or merged its outcome.
     #[error("an internal error of the host occurred during the call: {0}")]
     Panic(String),
-    /// The plugin cannot be called here, for a reason that is not the guest's doing.
+    /// The plugin cannot be called here, for a reason that is not the guest's fault.
     #[error("it could not be called: {0}")]
     Unavailable(String),
 }
 
 impl Failure {
-    /// Whether the hook is out for the rest of the turn after this: a guest that broke will break again, and a deadline
-    /// is not waited for twice.
+    /// Whether the hook is dropped for the rest of the turn: a guest that broke is likely to break
+    /// again, and the turn must not wait for a second deadline.
     #[must_use]
     pub fn drops_hook(&self) -> bool {
         matches!(
@@ -46,25 +46,25 @@ impl Failure {
         )
     }
 
-    /// The failure that a caught panic is.
+    /// Converts a caught panic into a failure.
     pub(super) fn panic(panic: &(dyn Any + Send)) -> Self {
         Self::Panic(panic_text(panic))
     }
 }
 
-/// The message of a caught panic.
+/// Returns the message of a caught panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "no message".to_owned())
 }
 
-/// Action when a hook fails, for what it was to judge.
+/// Action when a hook fails: whether the judged value is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
-    /// Refuse it; the default of gates.
+    /// Refuse the value; the default of gates.
     Block,
-    /// Go on without the hook; the default of the rest.
+    /// Continue without the hook; the default of all other kinds.
     Skip,
 }

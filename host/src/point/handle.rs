@@ -1,7 +1,9 @@
-//! The one small trait through which plugin code calls the host.
+//! The small trait through which plugin code calls the host.
 //!
-//! The sandbox holds one handle per plugin and session and calls it from host imports. Whoever implements it decides
-//! nothing about authority: an import that was not granted is not linked, so its method is never called.
+//! The sandbox holds one handle per plugin and session, and the host imports call its methods. An
+//! implementation makes no authorization decision: an import that was not granted is not linked, so
+//! its method is never called. The limits per turn stand here as constants; implementations enforce
+//! them. Start from [`AgentHandle`].
 
 use std::sync::Arc;
 
@@ -14,23 +16,25 @@ use super::outcome::{Effect, Level};
 use super::trace::AccessRecord;
 use crate::message::{Message, Parts, Usage};
 
-/// Questions to a model that one plugin may ask in one turn. A plugin that needs more than these numbers is a loop of its own;
-/// a broken one is stopped before it costs more than a long turn does.
+/// Maximum number of questions that one plugin may ask a model in one turn. These limits stop a
+/// broken plugin before it costs more than a long turn; a plugin that needs more should be a loop
+/// of its own.
 pub const MAX_QUESTIONS: u32 = 20;
 
-/// Tools that one plugin may call in one turn.
+/// Maximum number of tool calls that one plugin may make in one turn.
 pub const MAX_TOOL_CALLS: u32 = 100;
 
-/// Subagents that one plugin may run in one turn.
+/// Maximum number of subagents that one plugin may run in one turn.
 pub const MAX_SUBAGENTS: u32 = 4;
 
-/// Questions to the person that one plugin may ask in one turn: more would keep the person from the work.
+/// Maximum number of questions that one plugin may ask the user in one turn. More would be a
+/// nuisance.
 pub const MAX_PERSON_QUESTIONS: u32 = 5;
 
 /// Error of a host function (`wit/types.wit`, `error`).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandleError {
-    /// The plugin passed something that makes no sense.
+    /// The plugin passed an invalid argument.
     #[error("{0}")]
     InvalidInput(String),
     /// The target does not exist.
@@ -39,7 +43,7 @@ pub enum HandleError {
     /// The call is not allowed.
     #[error("{0}")]
     Denied(String),
-    /// Too big, too many, or too often.
+    /// Too large, too many, or too often.
     #[error("{0}")]
     Limit(String),
     /// Any other failure.
@@ -50,9 +54,9 @@ pub enum HandleError {
 /// Result of calling a plugin-defined point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointAnswer {
-    /// The final value, the array of contributions, or null.
+    /// The final value (gate, mutate), the array of contributions (collect), or null (observe).
     pub value: Value,
-    /// Verdict of the implementers.
+    /// Combined verdict of the implementers.
     pub verdict: HookVerdict,
 }
 
@@ -61,11 +65,11 @@ pub struct PointAnswer {
 pub struct ModelQuestion {
     /// System prompt; may be empty.
     pub system: String,
-    /// Prompt.
+    /// User message that is sent to the model.
     pub prompt: String,
-    /// Name of the model; `None` is the session's.
+    /// Name of the model; `None` selects the session's model.
     pub model: Option<String>,
-    /// Most tokens it may write.
+    /// Maximum number of tokens in the reply.
     pub max_tokens: u32,
 }
 
@@ -81,15 +85,15 @@ pub struct ModelReply {
 /// A task for a subagent (`wit/agents.wit`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentTask {
-    /// Task.
+    /// Prompt of the subagent.
     pub prompt: String,
-    /// Names of the tools that it may use.
+    /// Names of the tools that the subagent may use.
     pub tools: Vec<String>,
-    /// Most steps it may take.
+    /// Maximum number of steps.
     pub max_steps: u32,
 }
 
-/// A question of a plugin to the person (`wit/ask.wit`). Its texts are one printable line each.
+/// A question from a plugin to the user (`wit/ask.wit`). Each text in it is one printable line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PersonQuestion {
     /// Name of the plugin that asks.
@@ -98,34 +102,35 @@ pub struct PersonQuestion {
     pub text: String,
     /// Possible answers.
     pub kind: QuestionKind,
-    /// Whether the policy mutes the plugin: nobody is asked, and the answer is the default.
+    /// Whether the policy mutes the plugin: the user is not asked, and the default answer is
+    /// returned.
     pub is_muted: bool,
 }
 
-/// Possible answers to a question of a plugin, with the one that counts where nobody can be asked.
+/// Possible answers to a question of a plugin, each kind with the default for runs without a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuestionKind {
     /// Yes or no.
     Confirm {
-        /// Answer where nobody can be asked.
+        /// Default answer.
         default: bool,
     },
     /// One of several options.
     Choose {
         /// The options, 2 to 9.
         options: Vec<String>,
-        /// Place of the option that counts where nobody can be asked.
+        /// Index of the default option.
         default: u32,
     },
     /// One line of text.
     Text {
-        /// Text where nobody can be asked, and of an empty line.
+        /// Default text, also used if the user enters an empty line.
         default: String,
     },
 }
 
 impl QuestionKind {
-    /// Returns the answer where nobody can be asked.
+    /// Returns the default answer, for runs in which there is no user to ask.
     #[must_use]
     pub fn default_answer(&self) -> PersonAnswer {
         match self {
@@ -150,35 +155,39 @@ impl QuestionKind {
     }
 }
 
-/// Answer of the person.
+/// Answer of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PersonAnswer {
     /// Yes or no.
     Yes(bool),
-    /// Place of the option, from 0.
+    /// Index of the chosen option, from 0.
     Choice(u32),
     /// A line of text.
     Text(String),
 }
 
-/// Functions of a session that plugin code may call. Every method names the plugin, and acts for it alone. Those that take a
-/// caller get one that already has the plugin in its call chain.
+/// Functions of a session that plugin code may call.
+///
+/// Every method takes the name of the calling plugin and acts for that plugin only. Methods with a
+/// `caller` parameter receive a caller whose call chain already contains the plugin. The default
+/// bodies fail with "there is no session here", or return nothing.
 pub trait AgentHandle: Send + Sync {
-    /// One line of the plugin's log. It was capped and escaped.
+    /// Writes one line to the plugin's log. The text is already capped and escaped.
     fn log(&self, plugin: &str, level: Level, text: &str);
 
     /// Applies an effect that a hook or tool returned.
     fn effect(&self, plugin: &str, effect: Effect);
 
-    /// The plugin's code reached out of its sandbox.
+    /// Reports that the plugin's code accessed something outside its sandbox.
     fn access(&self, record: AccessRecord);
 
-    /// The plugin's line of status changed. It was capped and escaped; an empty one takes the line away.
+    /// Replaces the plugin's status line. The text is already capped and escaped; an empty text
+    /// removes the line.
     fn status(&self, plugin: &str, text: String) {
         _ = (plugin, text);
     }
 
-    /// Asks the person, and waits as long as that takes.
+    /// Asks the user, without a timeout.
     fn ask_person<'a>(
         &'a self,
         plugin: &'a Arc<str>,
@@ -189,44 +198,46 @@ pub trait AgentHandle: Send + Sync {
         Box::pin(async { no_session() })
     }
 
-    /// A value of the plugin's session state.
+    /// Returns a value of the plugin's session state.
     fn state_get(&self, plugin: &str, key: &str) -> Option<String> {
         _ = (plugin, key);
         None
     }
 
-    /// Sets (`Some`) or removes (`None`) a value of the plugin's session state. It is in the session file when this returns,
-    /// and on the disk before the model or a tool can depend on it.
+    /// Sets (`Some`) or removes (`None`) a value of the plugin's session state. The change is in
+    /// the session file when this returns, and is synced to disk before the model or a tool can
+    /// depend on it.
     fn state_set(&self, plugin: &str, key: &str, value: Option<&str>) -> Result<(), HandleError> {
         _ = (plugin, key, value);
         no_session()
     }
 
-    /// Keys of the plugin's session state that start with `prefix`, sorted.
+    /// Returns the keys of the plugin's session state that start with `prefix`, sorted.
     fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
         _ = (plugin, prefix);
         Vec::new()
     }
 
-    /// The last `last` messages of the agent that calls the plugin, oldest first.
+    /// Returns the last `last` messages of the agent that calls the plugin, oldest first.
     fn messages(&self, caller: &Caller, last: usize) -> Vec<Message> {
         _ = (caller, last);
         Vec::new()
     }
 
-    /// Returns the bytes of a blob of the session; `NotFound` when they are missing or damaged.
+    /// Returns the bytes of a blob of the session, or `NotFound` if the blob is missing or corrupt.
     fn read_blob<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<u8>, HandleError>> {
         _ = id;
         Box::pin(async { no_session() })
     }
 
-    /// Keeps an entry of the plugin's own in the session file.
+    /// Appends a custom entry of the plugin to the session file.
     fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError> {
         _ = (plugin, name, value);
         no_session()
     }
 
-    /// Calls every implementer of a point: `name` is that of one of the plugin's own, or `owner.NAME`.
+    /// Calls every implementer of a plugin-defined point. `name` is either `owner.NAME` or the bare
+    /// name of a point that the plugin itself defines.
     fn call_point<'a>(
         &'a self,
         plugin: &'a str,
@@ -249,7 +260,7 @@ pub trait AgentHandle: Send + Sync {
         Box::pin(async { no_session() })
     }
 
-    /// Runs a subagent to its end and returns its answer.
+    /// Runs a subagent to completion and returns its answer.
     fn run_agent<'a>(
         &'a self,
         plugin: &'a Arc<str>,
@@ -260,7 +271,8 @@ pub trait AgentHandle: Send + Sync {
         Box::pin(async { no_session() })
     }
 
-    /// Calls a tool by the name that the model sees. `Denied` when it was refused, `Failed` when it ran and failed.
+    /// Calls a tool by the name that the model sees. Returns `Denied` if the call was refused, and
+    /// `Failed` if the tool ran and failed.
     fn call_tool<'a>(
         &'a self,
         plugin: &'a Arc<str>,
@@ -273,7 +285,8 @@ pub trait AgentHandle: Send + Sync {
     }
 }
 
-/// A session with nothing in it, for looking at a plugin outside of any.
+/// A handle without a session, for inspecting a plugin. Log lines, effects and access records are
+/// dropped.
 #[derive(Debug)]
 pub struct NoHandle;
 

@@ -1,8 +1,9 @@
 //! Extension points: one table, one registry, one dispatch function.
 //!
-//! A point is a named place in a turn where plugins act. The built-in ones stand in [`catalog`]; plugins define more
-//! ([`PluginPoint`]). [`registry`] holds which hooks are bound to which point, [`dispatch`] calls them, [`merge`] decides
-//! what an outcome changes. This module knows nothing of WebAssembly: a hook is anything that implements [`Hook`].
+//! A point is a named place in a turn where plugins act. [`catalog`] lists the built-in points;
+//! plugins define more ([`PluginPoint`]). [`registry`] stores which hooks are bound to which point,
+//! [`dispatch`] calls them, and [`merge`] applies their outcomes. This module knows nothing of
+//! WebAssembly: a hook is any implementation of [`Hook`].
 //!
 //! Start from [`dispatch::Dispatcher::dispatch`].
 
@@ -32,19 +33,23 @@ use dispatch::PointKind;
 use failure::Failure;
 use merge::{Merge, MergeEnv, Merged};
 
-/// One kind of place where plugins act, with the types that pass there.
+/// An extension point, with the types of its payload and its outcome.
+///
+/// The built-in points are marker types, generated from `wit/points.in`; all plugin-defined points
+/// share [`PluginPoint`]. An implementation must be pure: [`Point::merge`] decides how an outcome
+/// changes the payload, without calling hooks.
 pub trait Point: Send + Sync + 'static {
     /// Name of the point.
     const NAME: &'static str;
-    /// Kind of the point: what its hooks may do.
+    /// Kind of the point, which determines the possible outcomes.
     const KIND: PointKind;
     /// Payload that hooks receive and, at gate and mutate points, change.
     type Payload: Clone + Send + Sync + 'static;
     /// Outcome of one hook.
     type Outcome: Send + 'static;
 
-    /// Checks `outcome` and applies it to `payload`; `merged`, which is empty before, tells what it comes to. An error leaves the
-    /// payload as it was and is that hook's failure.
+    /// Checks `outcome` and applies it to `payload`. `merged` is empty at the call and receives the
+    /// result. An error leaves the payload unchanged and counts as the hook's failure.
     fn merge(
         payload: &mut Self::Payload,
         outcome: Self::Outcome,
@@ -53,10 +58,15 @@ pub trait Point: Send + Sync + 'static {
     ) -> Result<(), String>;
 }
 
-/// One plugin's function bound to a point. Called by the dispatcher only, never twice at once for the same plugin.
+/// A function bound to a point: the hook of a plugin, a script or native code.
+///
+/// Only the dispatcher calls it. A hook does not change the payload itself; it returns an outcome,
+/// which the dispatcher checks and merges. Calls can overlap, for example for parallel tool calls
+/// or from subagents, so an implementation that can run only one call at a time must wait inside
+/// [`Hook::call`].
 pub trait Hook<P: Point>: Send + Sync {
-    /// Runs the hook. It may be dropped at any await: deadlines and cancellation are the dispatcher's, and a dropped
-    /// call must leave nothing running.
+    /// Runs the hook. The future may be dropped at any await, because the dispatcher handles
+    /// deadlines and cancellation; a dropped call must leave nothing running.
     fn call<'a>(
         &'a self,
         caller: &'a Caller,
@@ -64,7 +74,8 @@ pub trait Hook<P: Point>: Send + Sync {
     ) -> BoxFuture<'a, Result<P::Outcome, Failure>>;
 }
 
-/// A point that a plugin defines. Its name, kind and schemas are the owner's; its values are JSON.
+/// A point that a plugin defines. The owner chooses its name, kind and schemas; its values are
+/// JSON.
 #[derive(Debug)]
 pub struct PluginPoint;
 

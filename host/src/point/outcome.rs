@@ -1,6 +1,8 @@
-//! Outcomes of hooks, before they are merged: the types of `wit/outcomes.wit`, and those of points that plugins define.
+//! Outcomes of hooks before they are merged: the types of `wit/outcomes.wit`, and those of
+//! plugin-defined points.
 //!
-//! Data only; [`super::merge`] decides what an outcome comes to. A field left at its default changes nothing.
+//! This module holds data only; [`super::merge`] applies it. A field with its default value changes
+//! nothing.
 
 use serde_json::Value;
 
@@ -46,7 +48,7 @@ for_each_choice!(choices);
 macro_rules! changes {
     ($($name:ident($value:ty);)*) => {$(
         impl $name {
-            /// Makes the value as it will be: nothing after `Unset`; `None` to leave it.
+            /// Returns the new value: `None` keeps the old one, `Some(None)` unsets it.
             #[must_use]
             pub fn into_new(self) -> Option<Option<$value>> {
                 match self {
@@ -70,7 +72,7 @@ impl From<String> for Part {
     }
 }
 
-/// Verdict of an implementation on the payload of a plugin-defined point.
+/// Verdict of an implementer on the payload of a plugin-defined point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum PointVerdict {
     /// No objection, no change.
@@ -84,7 +86,7 @@ pub enum PointVerdict {
     Block(String),
 }
 
-/// Outcome of an implementation of a plugin-defined point.
+/// Outcome of an implementer of a plugin-defined point.
 #[derive(Clone, Debug, Default)]
 pub struct PointOutcome {
     /// Verdict on the value, or a new one.

@@ -1,6 +1,8 @@
-//! Payloads of hooks at each point: the Rust side of `wit/payloads.wit`, as far as it is not [generated](super::contract).
+//! Payloads of hooks at each point: the Rust side of `wit/payloads.wit`, except for the types that
+//! are [generated](super::contract).
 //!
-//! Data only. A payload may carry host-side checks that guests never see (marked so); it must not carry authority.
+//! This module holds data only. A payload may carry host-side checks that guests never see (their
+//! docs say so); it must not carry authority.
 
 use std::sync::Arc;
 
@@ -17,7 +19,7 @@ use super::outcome::VerdictChange;
 use crate::message::{EffectClass, Message, ToolCall, ToolResult, Usage};
 use crate::point::dispatch::PointKind;
 
-/// Input of `system-prompt` hooks, and the parts collected so far (which the hooks do not see).
+/// Input of `system-prompt` hooks, and the parts collected so far, which the hooks do not see.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptContext {
     /// Name of the model.
@@ -26,7 +28,7 @@ pub struct PromptContext {
     pub tools: Vec<String>,
     /// Decision on how to handle the turn.
     pub decision: Decision,
-    /// The host's own parts; what hooks contribute is added to them. Guests do not see it.
+    /// The host's own parts, to which the contributions of hooks are added. Guests do not see it.
     pub parts: Vec<PromptPart>,
 }
 
@@ -39,16 +41,16 @@ pub struct WireRequest {
     pub body: String,
 }
 
-/// Text of an answer that is being written.
+/// A piece of an answer that is still streaming.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextDelta {
-    /// The end of what was shown already.
+    /// The end of the text that has already been shown.
     pub before: String,
-    /// Text that has not been shown.
+    /// Text that has not been shown yet.
     pub text: String,
-    /// Whether nothing follows.
+    /// Whether this is the last piece.
     pub is_last: bool,
-    /// Bytes at the end of the text that hooks keep back. Guests do not see it.
+    /// Number of bytes at the end of `text` that hooks hold back. Guests do not see it.
     pub keep: usize,
 }
 
@@ -65,13 +67,13 @@ pub struct WireResponse {
     pub usage: Usage,
     /// Cost in US dollars; `None` when no price is known.
     pub cost_usd: Option<f64>,
-    /// Name of the model that answered, as the provider says it, or that was asked.
+    /// Name of the model that answered, as reported by the provider, or else the requested name.
     pub model: String,
-    /// The answer as it came over the wire, cut where the provider's limit is.
+    /// Raw body of the answer, truncated at the provider's limit.
     pub body: String,
 }
 
-/// Checks arguments against a tool's JSON Schema; the error is a sentence for people and models.
+/// Checks arguments against a tool's JSON Schema. The error is a sentence for users and models.
 pub type CheckArguments = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 
 /// A tool call about to be made.
@@ -81,9 +83,9 @@ pub struct ProposedCall {
     pub call: ToolCall,
     /// Class of the tool's effects.
     pub effect_class: EffectClass,
-    /// Name of the plugin the tool is from; `None` for a built-in tool.
+    /// Name of the plugin that provides the tool; `None` for a built-in tool.
     pub plugin: Option<String>,
-    /// Checks changed arguments. Guests do not see it.
+    /// Checks arguments that a hook has changed. Guests do not see it.
     pub check: Arc<CheckArguments>,
 }
 
@@ -94,16 +96,16 @@ debug_some!(
     effect_class = self.effect_class
 );
 
-/// A tool call that was made, or refused.
+/// A tool call that has ended or was refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinishedCall {
     /// The call with its final arguments.
     pub call: ToolCall,
     /// Result of the call.
     pub result: ToolResult,
-    /// Milliseconds that the tool ran; 0 when it was refused.
+    /// Milliseconds that the tool ran; 0 if the call was refused.
     pub duration_ms: u64,
-    /// Name of the plugin the tool is from; `None` for a built-in tool.
+    /// Name of the plugin that provides the tool; `None` for a built-in tool.
     pub plugin: Option<String>,
 }
 
@@ -118,7 +120,7 @@ pub struct Reflection {
     pub tools: Vec<UsedTool>,
     /// Criteria for a good answer; hooks add to them.
     pub criteria: Vec<String>,
-    /// Verdict of a hook in place of the built-in reflection. Guests do not see it.
+    /// Verdict of a hook that replaces the built-in reflection. Guests do not see it.
     pub verdict: VerdictChange,
 }
 
@@ -153,18 +155,19 @@ pub struct Slice {
     pub reason: String,
     /// Messages in order, oldest first.
     pub messages: Vec<Message>,
-    /// Summary that replaces them; empty before it is made.
+    /// Summary that replaces the messages; empty before it is made.
     pub summary: String,
 }
 
 /// Payload for implementers of a plugin-defined point.
 #[derive(Clone)]
 pub struct PluginPayload {
-    /// The value: for gate and mutate the one that the chain rewrites, for collect the array of contributions.
+    /// The value: rewritten along the chain at gate and mutate points, an array of contributions at
+    /// collect points.
     pub value: Value,
-    /// The contributions so far, for collect.
+    /// Contributions so far, at collect points.
     pub collected: Vec<Value>,
-    /// The kind that the owner gave the point.
+    /// Kind that the owner declared for the point.
     pub kind: PointKind,
     /// Checks an implementer's answer against the owner's schema. Guests do not see it.
     pub check: Arc<CheckArguments>,

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
 
-/// Hooks that trapped or hung in this turn. A dropped guard is remembered here so that it goes on refusing by name.
+/// Hooks that trapped or exceeded their deadline in this turn. A dropped guard stays listed, so
+/// that it keeps refusing by name.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine {
     dropped: Mutex<HashMap<(Arc<str>, String), String>>,
@@ -14,7 +15,7 @@ pub(crate) struct Quarantine {
 }
 
 impl Quarantine {
-    /// Forgets everything: a new turn gives every hook a new chance.
+    /// Clears the quarantine at the start of a turn.
     pub(crate) fn clear(&self) {
         lock(&self.dropped).clear();
         self.is_empty.store(true, Ordering::Release);
@@ -28,15 +29,15 @@ impl Quarantine {
         self.is_empty.store(false, Ordering::Release);
     }
 
-    /// Gives every hook of a plugin a new chance.
+    /// Removes every hook of a plugin from the quarantine.
     pub(crate) fn forget(&self, plugin: &str) {
         lock(&self.dropped).retain(|(dropped, _), _| &**dropped != plugin);
     }
 
-    /// Returns the reason why a hook is disabled, if it is.
+    /// Returns the reason why a hook is quarantined, if it is.
     #[must_use]
     pub(crate) fn why(&self, plugin: &Arc<str>, point: &str) -> Option<String> {
-        // The common case takes no lock and makes no key.
+        // In the common case this takes no lock and builds no key.
         if self.is_empty.load(Ordering::Acquire) {
             return None;
         }

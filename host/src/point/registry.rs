@@ -1,4 +1,8 @@
-//! Hooks bound to each point, in the order they run.
+//! Hooks bound to each point, in the order in which they run.
+//!
+//! The order is by priority, then by plugin name. The registry is built once from the loaded
+//! plugins and then only read; replacing the hooks of one plugin makes a copy. It knows no plugin
+//! code, only [`Hook`]. Start from [`Registry::add`].
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -11,10 +15,10 @@ use rustc_hash::FxBuildHasher;
 use super::failure::OnFailure;
 use super::{Hook, PluginPoint, Point, catalog};
 
-/// Priority of a hook that names none. Lower runs first.
+/// Default priority. Lower runs first.
 pub const DEFAULT_PRIORITY: u16 = 100;
 
-/// Deadline of a hook that names none, from the pipeline design that its stages come from.
+/// Default deadline of a hook, the same as in the pipeline design that the stages come from.
 pub const HOOK_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Description of a hook, without its code.
@@ -22,24 +26,25 @@ pub const HOOK_DEADLINE: Duration = Duration::from_secs(5);
 pub struct HookSpec {
     /// Name of the plugin.
     pub plugin: Arc<str>,
-    /// Name of the point; for a plugin-defined one `owner.NAME`.
+    /// Name of the point, in the form `owner.NAME` for a plugin-defined one.
     pub point: String,
     /// Lower runs first; equal priorities run in order of the plugin's name.
     pub priority: u16,
     /// Deadline of one call.
     pub deadline: Duration,
-    /// Action when the hook fails.
+    /// Policy for failures of the hook.
     pub on_failure: OnFailure,
-    /// Whether the turn goes on without waiting for it; observe points only.
+    /// Whether the turn continues without waiting for the hook; observe points only.
     pub is_async: bool,
-    /// Whether it may change what the conversation holds (the side effect `session`).
+    /// Whether the hook may change the conversation (side effect `session`).
     pub may_change: bool,
-    /// Rights of its point that it has; `None` is all of them.
+    /// Rights that the manifest leaves to the hook; `None` means all rights of the point.
     pub may: Option<Vec<String>>,
 }
 
 impl HookSpec {
-    /// A hook of native code at a built-in point, with the defaults of the point and every right that the point gives.
+    /// Describes a native hook at a built-in point, with the defaults of the point and all of its
+    /// rights.
     #[must_use]
     pub fn of<P: Point>(name: &str) -> Self {
         let row = catalog::find(P::NAME);
@@ -55,7 +60,7 @@ impl HookSpec {
         }
     }
 
-    /// Whether the hook has a right: its point gives it and its manifest did not give it up.
+    /// Whether the hook has a right: the point offers it, and the manifest does not give it up.
     #[must_use]
     pub fn has_right(&self, right: &str) -> bool {
         catalog::find(&self.point).is_some_and(|row| row.rights.contains(&right))
@@ -66,7 +71,7 @@ impl HookSpec {
     }
 }
 
-/// A hook and what is known of it.
+/// A hook with its description.
 pub struct Bound<P: Point> {
     /// Description of the hook.
     pub spec: Arc<HookSpec>,
@@ -83,12 +88,12 @@ impl<P: Point> Clone for Bound<P> {
     }
 }
 
-/// The hooks of one point in their order, whatever its types.
+/// Ordered hooks of one point, type-erased so that points of different types fit in one map.
 trait Hooks: Any + Send + Sync {
-    /// Copies those that are not of this plugin.
+    /// Returns a copy without the hooks of this plugin.
     fn without(&self, plugin: &str) -> Box<dyn Hooks>;
 
-    /// Adds those of another registry.
+    /// Adds the hooks of another registry.
     fn take(&mut self, other: Box<dyn Any>);
 }
 
@@ -105,29 +110,34 @@ impl<P: Point> Hooks for Vec<Bound<P>> {
     }
 }
 
-/// Puts a hook into its place in the order.
+/// Inserts a hook at its position in the order.
 fn insert<P: Point>(hooks: &mut Vec<Bound<P>>, new: Bound<P>) {
     let place = |spec: &HookSpec| (spec.priority, spec.plugin.clone());
     let at = hooks.partition_point(|bound| place(&bound.spec) <= place(&new.spec));
     hooks.insert(at, new);
 }
 
-/// All hooks of all points. Built once from the loaded plugins, then only read.
+/// All hooks of all points, in their order.
+///
+/// Built once from the loaded plugins, scripts and native hooks, then only read. To reload a
+/// plugin, [`Registry::replaced`] makes a changed copy, so that a dispatch in progress is not
+/// affected.
 #[derive(Default)]
 pub struct Registry {
-    /// Hooks of built-in points, by the type of the point: no name is hashed and compared.
+    /// Hooks of built-in points, keyed by the type of the point, which avoids hashing names at
+    /// every dispatch.
     built_in: HashMap<TypeId, Box<dyn Hooks>, FxBuildHasher>,
-    /// Hooks of points that plugins define, by name.
+    /// Hooks of plugin-defined points, keyed by name.
     defined: HashMap<String, Box<dyn Hooks>, FxBuildHasher>,
     specs: Vec<Arc<HookSpec>>,
 }
 
-/// Whether plugins define the points of this type.
+/// Whether points of this type are defined by plugins.
 fn is_defined<P: Point>() -> bool {
     TypeId::of::<P>() == TypeId::of::<PluginPoint>()
 }
 
-/// Copies hooks with `with` in place of those of a plugin.
+/// Copies the hooks, replacing those of `plugin` by `with`.
 fn replace<K: Clone + Eq + Hash>(
     hooks: &HashMap<K, Box<dyn Hooks>, FxBuildHasher>,
     plugin: &str,
@@ -148,7 +158,8 @@ fn replace<K: Clone + Eq + Hash>(
 }
 
 impl Registry {
-    /// Binds a hook to its point, in its place in the order. Of points that plugins define, `spec.point` names the one.
+    /// Binds a hook to its point, at its position in the order. For plugin-defined points
+    /// `spec.point` selects the point.
     pub fn add<P: Point>(&mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) {
         let spec = Arc::new(spec);
         self.specs.push(spec.clone());
@@ -165,7 +176,7 @@ impl Registry {
         }
     }
 
-    /// Copies it with these hooks in place of those of a plugin.
+    /// Returns a copy in which the hooks of `plugin` are replaced by those of `with`.
     #[must_use]
     pub fn replaced(&self, plugin: &str, with: Self) -> Self {
         let others = self.specs.iter().filter(|spec| &*spec.plugin != plugin);
@@ -177,7 +188,8 @@ impl Registry {
         }
     }
 
-    /// The hooks of a point in the order they run. Of points that plugins define, `point` names the one.
+    /// Returns the hooks of a point in the order in which they run. For plugin-defined points
+    /// `point` selects the point; for built-in points it is ignored.
     #[must_use]
     pub fn hooks<P: Point>(&self, point: &str) -> &[Bound<P>] {
         let found = if is_defined::<P>() {
@@ -190,7 +202,7 @@ impl Registry {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// Every bound hook, in the order they were added.
+    /// Returns every bound hook, in the order of registration.
     #[must_use]
     pub fn specs(&self) -> &[Arc<HookSpec>] {
         &self.specs

@@ -1,7 +1,8 @@
-//! Decides from the bound hooks whether the model's text may be shown while it is written.
+//! Decides from the bound hooks whether the model's text may be shown while it streams.
 //!
-//! Text that was shown cannot be taken back. So it streams only when every hook that may still change or refuse it has given
-//! that right up, or its plugin looks at `output-delta` as well. Start from [`Streaming::of`].
+//! Text that was shown cannot be taken back. So the text streams only if every hook that could
+//! still change or refuse it has given up that right, or its plugin also has a hook at
+//! `output-delta`. Start from [`Streaming::of`].
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::catalog::{OutputDelta, PostReason, PostReflect, PreOutput, PreReflect
 use super::failure::OnFailure;
 use super::registry::HookSpec;
 
-/// Points whose hooks judge an answer that is whole.
+/// Points whose hooks judge a complete answer.
 const JUDGING: [&str; 4] = [
     PostReason::NAME,
     PreReflect::NAME,
@@ -21,7 +22,7 @@ const JUDGING: [&str; 4] = [
 /// Rights by which a hook changes or refuses a text.
 const CHANGING: [&str; 3] = ["text", "draft", "block"];
 
-/// A hook that keeps text from being shown before it is whole.
+/// A hook that prevents streaming.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
     /// Name of the plugin.
@@ -30,19 +31,19 @@ pub(crate) struct Holder {
     pub point: String,
 }
 
-/// Way of the model's text to the person.
+/// Path of the model's text to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Streaming {
-    /// Text is shown while it is written: no hook may change it.
+    /// Text streams freely: no hook may change it.
     Free,
-    /// Text is shown up to where the hooks of `output-delta` have let it through.
+    /// Text streams up to the position that the `output-delta` hooks have released.
     Judged,
-    /// Text is shown when it is complete and these have judged it.
+    /// Text is shown only when it is complete and these hooks have judged it.
     Held(Vec<Holder>),
 }
 
 impl Streaming {
-    /// Decides from the hooks that are called.
+    /// Decides from the hooks that will be called.
     pub(crate) fn of<'a>(specs: impl Iterator<Item = &'a HookSpec> + Clone) -> Self {
         let holders: Vec<Holder> = specs
             .clone()
@@ -61,7 +62,7 @@ impl Streaming {
         }
     }
 
-    /// Names of the plugins that hold text back, each once.
+    /// Returns the names of the plugins that hold text back, without duplicates.
     #[must_use]
     pub(crate) fn holders(&self) -> Vec<Arc<str>> {
         let Self::Held(holders) = self else {
@@ -74,13 +75,13 @@ impl Streaming {
     }
 }
 
-/// Whether a hook, among `all` that are called, keeps text from being shown before it is whole.
+/// Whether a hook, among `all` that will be called, prevents streaming.
 pub(crate) fn holds<'a>(spec: &HookSpec, mut all: impl Iterator<Item = &'a HookSpec>) -> bool {
-    // One that blocks when it fails can refuse, whatever its rights.
+    // A hook that blocks on failure can refuse, whatever its rights.
     let is_judge = JUDGING.contains(&&*spec.point)
         && (spec.on_failure == OnFailure::Block
             || CHANGING.iter().any(|right| spec.has_right(right)));
-    // A look that is skipped when it fails would let through what this hook refuses then.
+    // An output-delta hook with `on_failure = skip` does not cover a hook that blocks on failure.
     let covers = |look: &HookSpec| {
         look.plugin == spec.plugin
             && looks(look)
@@ -89,7 +90,7 @@ pub(crate) fn holds<'a>(spec: &HookSpec, mut all: impl Iterator<Item = &'a HookS
     is_judge && !all.any(covers)
 }
 
-/// Whether a hook looks at text as it is written and may change it.
+/// Whether the hook judges streamed text and may change it.
 fn looks(spec: &HookSpec) -> bool {
     spec.point == OutputDelta::NAME && CHANGING.iter().any(|right| spec.has_right(right))
 }
@@ -103,7 +104,8 @@ mod tests {
     use super::*;
     use crate::text::rows;
 
-    /// The hooks of a text: `PLUGIN POINT FAILURE`, and `may` with the rights that its settings leave it.
+    /// Parses hooks of the form `PLUGIN POINT FAILURE`, with optional `may` followed by the rights
+    /// that the settings leave.
     fn specs(text: &str) -> Vec<HookSpec> {
         let hooks = text
             .split(';')
@@ -126,8 +128,9 @@ mod tests {
         hooks.map(spec).collect()
     }
 
-    /// Hooks, and who holds text back. What blocks when it fails can still refuse. A look that is skipped does not stand for a
-    /// guard that blocks, nor does that of another plugin, nor one that may do nothing.
+    /// Each row lists hooks and the plugins that hold text back. A hook that blocks on failure can
+    /// always refuse. A blocking guard is not covered by an output-delta hook that skips on
+    /// failure, belongs to another plugin, or has no rights.
     const TABLE: &str = "
 => free
 a pre-reason blocks => free

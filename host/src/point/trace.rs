@@ -1,4 +1,9 @@
-//! Trace records of dispatch: one for every bound hook, whatever its outcome.
+//! Trace records of dispatch and access records of plugins.
+//!
+//! Dispatch writes one [`TraceRecord`] for every bound hook, whether it passed, failed or was
+//! skipped; plugin code that reaches out of its sandbox leaves an [`AccessRecord`]. Both are parts
+//! of events and session entries, so their docs become part of the JSON Schema of the events. Start
+//! from [`Sink`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -64,7 +69,8 @@ pub struct TraceRecord {
 }
 
 impl TraceRecord {
-    /// Whether the hook was called, and not left out because of what it did before.
+    /// Whether the hook was called. A hook that was dropped earlier in the turn is recorded but not
+    /// called.
     #[must_use]
     pub fn was_called(&self) -> bool {
         !matches!(
@@ -124,7 +130,8 @@ pub struct AccessRecord {
 }
 
 impl AccessRecord {
-    /// Whether nothing else tells of it. Uses of models, tools and subagents that went well have events of their own.
+    /// Whether no other event reports this access. Successful uses of models, tools and subagents
+    /// have events of their own.
     #[must_use]
     pub fn is_news(&self) -> bool {
         self.reached != Reached::External || self.outcome != AccessOutcome::Done
@@ -166,15 +173,17 @@ fn as_option_str<S: serde::Serializer>(
     name.as_deref().serialize(serializer)
 }
 
-/// Receiver of reports from dispatch. Called in the task of the dispatch, so it must be quick and must not call a plugin.
+/// Receiver of reports from dispatch. Its methods run in the task of the dispatch, so they must
+/// return quickly and must not call a plugin.
 pub trait Sink: Send + Sync {
-    /// One hook was called, or left out.
+    /// Records one hook that was called or skipped.
     fn trace(&self, record: TraceRecord);
-    /// A hook asked for something besides its outcome; `plugin` is its name.
+    /// Handles a side request that a hook returned beside its outcome; `plugin` is the hook's
+    /// plugin.
     fn effect(&self, plugin: &Arc<str>, effect: Effect);
 }
 
-/// A sink that forgets everything.
+/// A sink that drops everything.
 #[derive(Debug, Default)]
 pub struct NoSink;
 

@@ -1,4 +1,7 @@
 //! A script in one session, as hooks of the dispatcher.
+//!
+//! It builds the JSON input, calls the program (once or warm), masks secrets in the outcome and
+//! reports files that git would run. Start from [`OpenScript`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,21 +24,21 @@ use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::secret::{aside, mask_leaves};
 use crate::text::clean;
 
-/// Longest text about a file that git would run, in bytes. A path may be longer.
+/// Maximum length of a report about a file that git would run, in bytes. Paths can be longer.
 const MAX_PLANTED_BYTES: usize = 500;
 
-/// A script that a session calls.
+/// A script that is called in a session.
 pub(crate) struct OpenScript {
     script: Arc<Script>,
     program: Program,
-    /// The process of one that stays.
+    /// Process of a script that stays running.
     warm: Option<Warm>,
     claude: ClaudeState,
     handle: Arc<dyn AgentHandle>,
 }
 
 impl OpenScript {
-    /// Makes a script ready for a session. No process is started before it is called.
+    /// Prepares a script for a session. The process is started at the first call.
     pub(crate) fn new(
         script: Arc<Script>,
         program: Program,
@@ -50,7 +53,7 @@ impl OpenScript {
         })
     }
 
-    /// Binds it to its points.
+    /// Binds the script to its points.
     pub(crate) fn bind(self: &Arc<Self>, registry: &mut Registry) {
         for row in self.script.rows() {
             let binding = Binding {
@@ -61,7 +64,7 @@ impl OpenScript {
         }
     }
 
-    /// Calls it, and returns its outcome in JSON.
+    /// Calls the script and returns its JSON outcome.
     async fn ask(
         &self,
         point: &'static str,
@@ -91,7 +94,7 @@ impl OpenScript {
         Ok(outcome)
     }
 
-    /// Calls a hook of Claude Code, and returns what it said as an outcome of the point.
+    /// Calls a hook of Claude Code and returns its reply as an outcome of the point.
     async fn ask_claude(
         &self,
         point: &'static str,
@@ -111,7 +114,7 @@ impl OpenScript {
         hook.outcome(caller, payload, &finished, &self.claude)
     }
 
-    /// Leaves a record of everything that a script left for git to run.
+    /// Records files that a script left for git to run.
     fn on_planted(&self, point: &'static str, caller: &Caller) -> once::OnPlanted {
         let (handle, name) = (self.handle.clone(), self.script.name.clone());
         let mut origin = caller.origin();
@@ -128,7 +131,7 @@ impl OpenScript {
         })
     }
 
-    /// Masks secrets in what a script says, and leaves a record of it.
+    /// Masks secrets in an outcome and records that.
     fn mask(&self, point: &'static str, caller: &Caller, outcome: &mut Value) {
         let mut rules = BTreeSet::new();
         aside(json_bytes(outcome), || mask_leaves(outcome, &mut rules));
@@ -148,7 +151,7 @@ impl OpenScript {
         });
     }
 
-    /// Whether the script is called for this payload.
+    /// Whether the matcher selects this payload.
     fn is_asked(&self, payload: &Value) -> bool {
         self.script.matcher.as_ref().is_none_or(|matcher| {
             let tool = payload.pointer("/call/name").and_then(Value::as_str);
@@ -200,7 +203,7 @@ fn unwritten(error: serde_json::Error) -> Failure {
     Failure::Unavailable(format!("the payload cannot be written as JSON: {error}"))
 }
 
-/// Bytes of the strings in a value, about.
+/// Returns the approximate size of the strings in a value, in bytes.
 fn json_bytes(value: &Value) -> usize {
     crate::json::values(value)
         .map(|value| value.as_str().map_or(0, str::len))

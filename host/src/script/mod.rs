@@ -1,9 +1,12 @@
-//! Scripts: programs of the operator as hooks, JSON in and JSON out.
+//! Scripts: programs of the operator as hooks, with JSON input and output.
 //!
-//! A script is bound to points by the operator's settings and called by the one dispatcher, as plugins and native hooks are:
-//! order, deadline, failure policy, quarantine, rights and trace are the same. It runs as commands of `bash` do, with their
-//! confinement, environment and limits. What it says is masked and cut like what a plugin says. It must not know who sets it,
-//! nor what a point means. Start from [`Script`].
+//! Scripts are bound to points in the settings and called by the dispatcher like plugins and native
+//! hooks, with the same order, deadlines, failure policy, quarantine, rights and trace. They run
+//! like commands of `bash`, with the same confinement, environment and limits. Their output is
+//! masked and capped like that of plugins. This module must not know where a script was configured,
+//! nor the meaning of a point.
+//!
+//! Start from [`Script`].
 
 mod claude;
 mod hook;
@@ -31,43 +34,50 @@ pub use json::schema;
 pub(crate) use once::Program;
 pub use settings::{Base, HooksConfig, ScriptSettings};
 
-/// A program that is called at points.
+/// A program that is called as a hook.
+///
+/// One script can serve several points. Use [`Script::new`] for the defaults, then
+/// [`Script::check`] before binding it.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// Name under which it speaks: of plugins, scripts and native hooks each has one of its own.
+    /// Name of the script, unique among plugins, scripts and native hooks.
     pub name: String,
     /// Names of the points.
     pub points: Vec<&'static str>,
-    /// Program and arguments. One without `/` is looked for in `PATH`, any other is an absolute path.
+    /// Program and arguments. A program without `/` is searched in `PATH`; otherwise it is an
+    /// absolute path.
     pub command: Vec<OsString>,
-    /// Files that it may read besides what commands may: itself, what its arguments name.
+    /// Files that it may read in addition to those of commands: the script itself, and files named
+    /// in its arguments.
     pub files: Vec<PathBuf>,
-    /// Folders that it may read besides what commands may: those of its files, where modules and data are beside it.
+    /// Directories that it may read in addition to those of commands: the directories of its files,
+    /// which may hold modules and data.
     pub folders: Vec<PathBuf>,
-    /// Variables of its environment besides those of commands.
+    /// Additional environment variables.
     pub env: Vec<(OsString, OsString)>,
-    /// Tools whose calls it is asked about, by their whole names; `None`: all of them. At `pre-tool` and `post-tool` only.
+    /// Tools that it is called for, matched by full name; `None`: all tools. At `pre-tool` and
+    /// `post-tool` only.
     pub matcher: Option<Regex>,
     /// Priority among the hooks of a point; lower runs first.
     pub priority: u16,
     /// Deadline of one call.
     pub deadline: Duration,
-    /// Action when it fails; `None` is the default of the point.
+    /// Policy for its failures; `None` uses the default of the point.
     pub on_failure: Option<OnFailure>,
-    /// Whether nobody waits for it; observe points only.
+    /// Whether the turn continues without waiting for it; observe points only.
     pub is_async: bool,
-    /// Rights of the point that it keeps; `None` is all of them.
+    /// Rights of the point that it keeps; `None` means all.
     pub may: Option<Vec<String>>,
-    /// Whether it stays for the session and answers lines.
+    /// Whether the process keeps running for the session and answers line by line.
     pub is_warm: bool,
-    /// Place of its settings, for people.
+    /// Position of its settings, for display.
     pub place: String,
-    /// Event of Claude Code that it is a hook of.
+    /// Claude Code event that the script handles, if it is a hook of Claude Code.
     claude: Option<claude::ClaudeHook>,
 }
 
 impl Script {
-    /// A script with the defaults of its points: called once, deadline 5 s.
+    /// Creates a script with the defaults of its points: one process per call, deadline 5 s.
     #[must_use]
     pub fn new(name: impl Into<String>, points: &[&'static str], command: &[&str]) -> Self {
         Self {
@@ -89,10 +99,10 @@ impl Script {
         }
     }
 
-    /// Checks what the types cannot hold.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
-    /// A sentence that says what does not fit.
+    /// A sentence about the first violation.
     pub fn check(&self) -> Result<(), String> {
         crate::plugin::manifest::check_plugin_name(&self.name)?;
         if self
@@ -157,12 +167,12 @@ impl Script {
         }
     }
 
-    /// Describes its hooks, one for each point.
+    /// Describes the hooks, one for each point.
     pub fn specs(&self) -> impl Iterator<Item = HookSpec> {
         self.rows().map(|row| self.spec(row))
     }
 
-    /// Returns the pattern of its tools, as it was set.
+    /// Returns the tool pattern as written in the settings.
     #[must_use]
     pub fn matcher(&self) -> Option<&str> {
         let pattern = self.matcher.as_ref()?.as_str();
@@ -172,7 +182,8 @@ impl Script {
         Some(own.unwrap_or(pattern))
     }
 
-    /// Returns the files that its command names, as far as that shows: relative ones are those of the workspace, in which it runs.
+    /// Returns the files that the command visibly names. Relative paths are resolved against the
+    /// workspace, in which it runs.
     #[must_use]
     pub fn named_files(&self, home: &Path, workspace: &Path) -> Vec<PathBuf> {
         let places = names::Places {

@@ -1,29 +1,30 @@
-//! Files that a command names, as far as its text shows them: what a script may read besides the rest, and what somebody else
-//! could change to change the script.
+//! Finds the files that a command line visibly names: files that a script may read, and files
+//! through which another party could change the script.
 //!
-//! Text of a shell is split into words and not understood. It must not know whose files they are. Start from [`files`].
+//! Shell text is only split into words, not parsed. This module must not know whose files they are.
+//! Start from [`files`].
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Places that names of files are relative to.
+/// Directories that file names are relative to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Places<'a> {
-    /// Home folder: `~/` and `$HOME/` at the beginning of a word.
+    /// Home directory, for `~/` and `$HOME/` at the start of a word.
     pub(super) home: &'a Path,
-    /// Variables whose value is a folder.
+    /// Variables whose value is a directory.
     pub(super) variables: &'a [(OsString, OsString)],
-    /// Folder of words that are relative; `None`: these name no file.
+    /// Base of relative words; `None`: relative words are ignored.
     pub(super) current: Option<&'a Path>,
 }
 
-/// Returns the files that a text names.
+/// Returns the existing files that a text names.
 pub(super) fn files(text: &str, places: Places<'_>) -> Vec<PathBuf> {
     let is_border = |c: char| c.is_whitespace() || "\"';|&()<>=`".contains(c);
-    // What is quoted is joined with what follows it, as in `"$DIR"/name`.
+    // Removing quotes joins a quoted part with the text after it, as in `"$DIR"/name`.
     let bare = text.replace(['"', '\''], "");
-    // A name with a blank or a border in it is found where the whole text is one.
+    // A file name with a space or separator is found if the whole text is that name.
     let words = bare.split(is_border).chain(std::iter::once(text));
     let paths = words.filter_map(|word| path(word, places));
     let mut found = Vec::new();
@@ -35,12 +36,12 @@ pub(super) fn files(text: &str, places: Places<'_>) -> Vec<PathBuf> {
     found
 }
 
-/// Endings of files that interpreters run.
+/// Extensions of files that interpreters run.
 const SCRIPT_EXTENSIONS: &[&str] = &[
     "bash", "cjs", "js", "lua", "mjs", "php", "pl", "ps1", "py", "rb", "sh", "ts", "zsh",
 ];
 
-/// Whether a file is run, and not only read.
+/// Whether a file is a program, not just data.
 fn is_program(file: &Path) -> bool {
     let extension = file.extension().and_then(|extension| extension.to_str());
     let is_executable = |metadata: std::fs::Metadata| metadata.permissions().mode() & 0o111 != 0;
@@ -48,10 +49,10 @@ fn is_program(file: &Path) -> bool {
         || file.metadata().is_ok_and(is_executable)
 }
 
-/// Returns the folders of the programs among these files, with and without links: a program reads modules and data beside
-/// itself, while a file that it is given says nothing of those beside it. A folder that is broader than a program's own is
-/// left out: the home folder, a hidden folder right in it (`~/.ssh`, `~/.claude`), which holds keys of programs, a folder
-/// around these, and one right below the root.
+/// Returns the directories of the programs among these files, both as named and with symlinks
+/// resolved. A program may read modules and data next to it; a data file implies nothing about its
+/// directory. Broad directories are left out: the home directory, a hidden directory directly in it
+/// (`~/.ssh`, `~/.claude`), which may hold keys, a parent of these, and a top-level directory.
 pub(super) fn folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
     let is_narrow = |folder: &Path| {
@@ -68,7 +69,7 @@ pub(super) fn folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
         let real = file.canonicalize().ok();
         let real = real.as_deref().and_then(Path::parent).map(Path::to_owned);
         for folder in [named, real].into_iter().flatten() {
-            // Judged by where it really is, whatever leads there.
+            // Decide by the canonical directory, whatever symlinks lead there.
             let leads = folder.canonicalize();
             if leads.is_ok_and(|leads| is_narrow(&leads)) && !found.contains(&folder) {
                 found.push(folder);
@@ -78,7 +79,7 @@ pub(super) fn folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the path that a word is, if it may be one.
+/// Returns the path that a word denotes, if it can be one.
 fn path(word: &str, places: Places<'_>) -> Option<PathBuf> {
     if word.is_empty() || word.contains(['\n', '\0']) {
         return None;

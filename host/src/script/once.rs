@@ -1,4 +1,8 @@
-//! A script that is started for each call: input on its standard input, outcome on its standard output.
+//! Runs a script once per call: input on standard input, outcome on standard output.
+//!
+//! The workspace is searched before and after the script for files that git would run, as for
+//! `bash`. Output is bounded while it is written, so that a script cannot exhaust memory. Start
+//! from [`ask`].
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -22,32 +26,33 @@ use crate::text::clean;
 use crate::tool::builtin::{Around, Commands, Look};
 use crate::tool::process::{Ending, Finished, OnLine, Process, Stream, Streams};
 
-/// Most bytes of an outcome: the largest body of a request that a hook may put in place.
+/// Maximum size of an outcome, in bytes: that of the largest request body that a hook may return.
 pub(super) const MAX_OUTCOME_BYTES: usize = 8 << 20;
 
-/// Most bytes of errors that a script may write; of what is less, the end is shown.
+/// Maximum size of the standard error of a script, in bytes. Only its end is shown.
 const MAX_ERRORS_BYTES: usize = 1 << 20;
 
-/// Bytes of errors that are shown.
+/// Number of bytes of standard error that are shown.
 const SHOWN_ERRORS_BYTES: usize = 500;
 
-/// Begins the names of temporary folders for the input of scripts.
+/// Prefix of the temporary directories for the input of scripts.
 pub(super) const TEMPORARY_PREFIX: &str = "rind-hook-";
 
-/// Name of the file with the input.
+/// Name of the input file.
 const INPUT: &str = "input.json";
 
-/// Longest time for looking at the workspace before or after a script. Neither is the script's work, nor anybody's to wait for.
+/// Timeout for searching the workspace before or after a script. This time is not the script's, and
+/// must not block the turn for long.
 const MAX_LOOK: Duration = Duration::from_secs(60);
 
-/// Time that a process has beyond the deadline of its call, which the dispatcher keeps.
+/// Extra time for the process after the deadline of the call, which the dispatcher enforces.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A script's process before it is started.
+/// Program of a script, with the settings to start it.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     command: Vec<OsString>,
-    /// Files and folders that it may read besides what commands may.
+    /// Additional readable files and directories.
     readable: Vec<PathBuf>,
     env: Vec<(OsString, OsString)>,
     workspace: PathBuf,
@@ -55,8 +60,9 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The process of a script that runs in the workspace of `paths` as `commands` say. A folder that holds one of Rind's own,
-    /// where secrets and sessions are, does not become readable.
+    /// Creates the program of a script that runs in the workspace of `paths`, confined as in
+    /// `commands`. A directory that contains one of Rind's own directories, which hold secrets and
+    /// sessions, is not made readable.
     pub(crate) fn new(script: &Script, paths: &Paths, commands: Commands) -> Self {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         let own = [&paths.config, &paths.data, &paths.cache].map(real);
@@ -85,13 +91,13 @@ impl Program {
         })
     }
 
-    /// Looks at what the process may change.
+    /// Records the state of everything that the process may change.
     async fn look(&self) -> Result<Look, Failure> {
         let confine = self.around().await?.confine;
         Ok(Look::before(&self.workspace, confine.as_ref()).await)
     }
 
-    /// Makes the process, which reads from this file or named pipe.
+    /// Builds the process, which reads this file or named pipe as its standard input.
     pub(super) async fn process(
         &self,
         stdin: PathBuf,
@@ -122,10 +128,11 @@ impl Program {
     }
 }
 
-/// Receiver of what a script left for git to run, in words, also when nobody waits for the script any more.
+/// Callback for descriptions of files that a script left for git to run. It is called even if the
+/// caller of the script is gone.
 pub(super) type OnPlanted = Box<dyn Fn(String) + Send>;
 
-/// Calls a script once. When this future is dropped, the process and what it started end.
+/// Calls a script once. Dropping the future stops the process and its descendants.
 pub(super) async fn ask(
     program: &Program,
     input: Vec<u8>,
@@ -140,7 +147,7 @@ pub(super) async fn ask(
     }
 }
 
-/// Runs the program with this input to the end of everything that it starts.
+/// Runs the program with this input until all its descendants have ended.
 pub(super) async fn run(
     program: &Program,
     input: Vec<u8>,
@@ -152,10 +159,11 @@ pub(super) async fn run(
     let flood = Flood::new(&cancel);
     let program = program.clone();
     let on_line = flood.on_line();
-    // Looking at the workspace is not the script's work, and takes none of its time.
+    // Searching the workspace does not count towards the script's deadline.
     let look = looked(program.look(), MAX_LOOK).await??;
     let (ended, has_ended) = oneshot::channel::<()>();
-    // A task of its own: when nobody waits any more, the process is stopped, what it left is looked at, and its input goes.
+    // Spawned as its own task: if the caller is gone, the process is still stopped, its leftovers
+    // checked and its input removed.
     let running = tokio::spawn(async move {
         let input = tokio::task::spawn_blocking(move || written(&input)).await;
         let input = input.map_err(failed)?.map_err(failed)?;
@@ -167,7 +175,7 @@ pub(super) async fn run(
         look.refuse().await.into_iter().for_each(on_planted);
         finished.map_err(|error| Failure::Unavailable(error.to_string()))
     });
-    // Nothing is ever sent: it is dropped when the process has ended, or could not be started.
+    // Resolves when the sender is dropped: the process has ended or could not be started.
     let _ = has_ended.await;
     let finished = looked(running, MAX_LOOK).await?.map_err(failed)??;
     match flood.exceeded() {
@@ -176,7 +184,7 @@ pub(super) async fn run(
     }
 }
 
-/// Waits for a look at the workspace while the deadline of the call stands still.
+/// Waits for a search of the workspace, with the deadline of the call suspended.
 async fn looked<T>(look: impl Future<Output = T>, most: Duration) -> Result<T, Failure> {
     let look = tokio::time::timeout(most, look);
     paused(look).await.map_err(|_| {
@@ -191,14 +199,15 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::Unavailable(format!("its input cannot be handed over: {error}"))
 }
 
-/// A file of the input that nobody else can read: a program that reads none of it must not be able to stop us.
+/// Writes the input to a private file. A file, not a pipe, because a program that reads no input
+/// would block the writer.
 fn written(input: &[u8]) -> std::io::Result<TemporaryFolder> {
     let folder = TemporaryFolder::new(TEMPORARY_PREFIX)?;
     std::fs::write(folder.path().join(INPUT), input)?;
     Ok(folder)
 }
 
-/// Reads an outcome. One that says nothing changes nothing.
+/// Parses an outcome. Empty output changes nothing.
 pub(super) fn outcome(text: &str) -> Result<Value, Failure> {
     if text.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
@@ -214,7 +223,7 @@ pub(super) fn outcome(text: &str) -> Result<Value, Failure> {
     }
 }
 
-/// Describes the end of a script that gave no outcome.
+/// Describes the end of a script that returned no outcome.
 pub(super) fn ended(ending: Ending, errors: &str) -> Failure {
     let with_errors = |what: String| {
         let errors = with_advice(errors);
@@ -235,7 +244,7 @@ pub(super) fn ended(ending: Ending, errors: &str) -> Failure {
     }
 }
 
-/// Words of programs that did not find or could not read a file.
+/// Messages of programs that did not find or could not read a file.
 const NOT_READ: &[&str] = &[
     "No such file",
     "Permission denied",
@@ -245,7 +254,7 @@ const NOT_READ: &[&str] = &[
     "EACCES",
 ];
 
-/// Errors of a script with advice, where they look as if the confinement kept a file from it.
+/// Adds advice to the errors of a script that look as if the confinement blocked a file.
 pub(super) fn with_advice(errors: &str) -> Cow<'_, str> {
     if !NOT_READ.iter().any(|words| errors.contains(words)) {
         return errors.into();
@@ -257,19 +266,19 @@ pub(super) fn with_advice(errors: &str) -> Cow<'_, str> {
     .into()
 }
 
-/// The end of what a script wrote to standard error, as one line without secrets.
+/// Returns the end of the standard error as one line, with secrets masked.
 pub(super) fn errors(finished: &Finished) -> String {
     line(&finished.stderr.text())
 }
 
-/// The end of a text as one line without secrets.
+/// Returns the end of a text as one line, with secrets masked.
 pub(super) fn line(text: &str) -> String {
     let text = masked(text.trim());
     let start = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_ERRORS_BYTES));
     clean(&text[start..], SHOWN_ERRORS_BYTES)
 }
 
-/// A text without its secrets.
+/// Returns a text with its secrets masked.
 pub(super) fn masked(text: &str) -> Cow<'_, str> {
     match Scanner::shared().mask(text) {
         Some(masked) => masked.text.into(),
@@ -277,7 +286,7 @@ pub(super) fn masked(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Stops a script that writes without end.
+/// Stops a script that writes too much.
 #[derive(Clone)]
 pub(super) struct Flood {
     cancel: CancellationToken,
@@ -309,17 +318,17 @@ impl Flood {
         Arc::new(move |stream, line| flood.count(stream, line))
     }
 
-    /// Begins to count the outcome of another call.
+    /// Resets the counters for the next call.
     pub(super) fn begin(&self) {
         self.written
             .iter()
             .for_each(|written| written.store(0, Ordering::Relaxed));
     }
 
-    /// Returns the bound that was passed, if one was.
+    /// Describes the limit that was exceeded, if one was.
     pub(super) fn exceeded(&self) -> Option<String> {
         let [out, errors] = &*self.written;
-        // A last line without its break counts as one byte more than it has.
+        // A last line without a line break counts as one byte too many.
         if out.load(Ordering::Relaxed) > MAX_OUTCOME_BYTES as u64 {
             return Some(format!("it wrote more than {MAX_OUTCOME_BYTES} bytes"));
         }

@@ -14,16 +14,16 @@ use crate::point::catalog;
 use crate::point::failure::OnFailure;
 use crate::point::registry::{DEFAULT_PRIORITY, HOOK_DEADLINE};
 
-/// Deadline of a script that nobody waits for, when its settings name none.
+/// Default deadline of an async script.
 const ASYNC_DEADLINE: Duration = Duration::from_secs(15);
 
-/// The operator's hooks besides those of plugins.
+/// Hooks configured by the operator, other than those of plugins.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HooksConfig {
     /// Scripts by name.
     pub scripts: BTreeMap<String, ScriptSettings>,
-    /// Files with hooks of Claude Code.
+    /// Files with Claude Code hooks.
     pub claude: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl Section for HooksConfig {
     const NAME: &'static str = "hooks";
 }
 
-/// One point, or several.
+/// One point, or a list.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
@@ -48,7 +48,7 @@ enum OneOrMore {
 pub struct ScriptSettings {
     point: OneOrMore,
     command: Vec<String>,
-    /// Whether it is called at all.
+    /// Whether the script is active.
     #[serde(default = "yes")]
     pub enabled: bool,
     #[serde(default)]
@@ -71,20 +71,20 @@ fn yes() -> bool {
     true
 }
 
-/// Folders that paths of settings are relative to.
+/// Directories that paths in settings are relative to.
 #[derive(Clone, Copy, Debug)]
 pub struct Base<'a> {
-    /// Home folder, `~` at the beginning of a word.
+    /// Home directory, for `~` at the start of a word.
     pub home: &'a Path,
-    /// Folder of the settings.
+    /// Directory of the settings file.
     pub settings: &'a Path,
 }
 
 impl ScriptSettings {
-    /// Makes the script of this name; `place` says where its settings stand.
+    /// Builds the script of this name; `place` is the position of its settings.
     ///
     /// # Errors
-    /// A sentence that says what does not fit.
+    /// A sentence about the first invalid setting.
     pub fn script(&self, name: &str, base: Base<'_>, place: String) -> Result<Script, String> {
         let wanted = match &self.point {
             OneOrMore::One(point) => std::slice::from_ref(point),
@@ -122,7 +122,7 @@ impl ScriptSettings {
     }
 }
 
-/// Makes a pattern for whole names of tools.
+/// Compiles a pattern that matches full tool names.
 pub(super) fn matcher(pattern: &str) -> Result<Regex, String> {
     Regex::new(&format!("^(?:{pattern})$")).map_err(|error| {
         format!(
@@ -133,7 +133,7 @@ pub(super) fn matcher(pattern: &str) -> Result<Regex, String> {
 }
 
 impl Base<'_> {
-    /// Completes a path of the settings.
+    /// Resolves a path from the settings.
     #[must_use]
     pub fn path(&self, text: &str) -> PathBuf {
         match text.strip_prefix("~/") {
@@ -143,7 +143,8 @@ impl Base<'_> {
     }
 }
 
-/// Completes the paths of a command, and finds the files that it names: a script may read itself and what it is started with.
+/// Resolves the paths of a command and finds the files that it names. A script may read itself and
+/// the files in its arguments.
 fn command(words: &[String], base: Base<'_>) -> (Vec<OsString>, Vec<PathBuf>) {
     let path = |(at, word): (usize, &String)| {
         if word.starts_with("~/") || (at == 0 && word.contains('/')) {

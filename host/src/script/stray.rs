@@ -1,10 +1,10 @@
-//! Matchers that name no tool: a guard that is never called guards nothing, so it is told.
+//! Matchers that match no tool. A guard that is never called protects nothing, so this is reported.
 
 use super::{Script, claude};
 
 impl Script {
-    /// Returns what is wrong with the matcher: it names a tool that is not there, and so no call of it comes to the script.
-    /// `known` are the tools, each with its plugin.
+    /// Describes the fault of the matcher if it names a missing tool, so that the script would
+    /// never be called for it. `known` lists the tools, each with its plugin.
     #[must_use]
     pub fn stray_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
         if let Some(hook) = &self.claude {
@@ -17,7 +17,7 @@ impl Script {
         let (pattern, text) = (self.matcher.as_ref()?, self.matcher()?);
         let is_there = |name: &str| known.iter().any(|(_, known)| *known == name);
         let is_list = |c: char| c.is_ascii_alphanumeric() || "_-|".contains(c);
-        // Of plain names each must be there; of a pattern one that it matches.
+        // In a list of plain names each must exist; a pattern must match at least one tool.
         let stray = if text.chars().all(is_list) {
             text.split('|').find(|name| !is_there(name))
         } else {
@@ -29,7 +29,7 @@ impl Script {
     }
 }
 
-/// Says that a matcher names no tool. `own` is the name here of a tool that has another one in Claude Code.
+/// Formats the error. `own` is our name of a tool if the matcher used its Claude Code name.
 fn told(matcher: &str, own: Option<&str>, mut names: Vec<String>) -> String {
     names.sort_unstable();
     names.dedup();

@@ -1,8 +1,8 @@
-//! A script that stays for the session: calls and answers are lines of JSON, matched by number.
+//! A script that keeps running for the session: calls and answers are lines of JSON, matched by id.
 //!
-//! It is started at its first call. One that ends, or is stopped because a call was not answered, is started again at the next
-//! call, a limited number of times. A line without a number of ours is an error; one with the number of an earlier call is late
-//! and passed over.
+//! The script is started at its first call. If it exits, or is stopped because a call was not
+//! answered, the next call restarts it, a limited number of times. A line without a known id is an
+//! error; a line with the id of an earlier call is late and is dropped. Start from [`Warm`].
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,19 +25,20 @@ use crate::point::failure::Failure;
 use crate::text::clean;
 use crate::tool::process::{Finished, MAX_LINE_BYTES, OnLine, Stream};
 
-/// Starts of a script in a session. One that ends after every call costs more than it saves.
+/// Maximum number of starts in a session. A script that exits after every call costs more than it
+/// saves.
 const MAX_STARTS: u32 = 4;
 
-/// Lifetime of a script that stays: longer than any session.
+/// Timeout of the process, longer than any session.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Lines that wait to be read. A script that says more unasked is stopped.
+/// Maximum number of unread lines. A script that writes more unasked is stopped.
 const MAX_LINES: usize = 64;
 
-/// Bytes of standard error that are kept for the message of a crash.
+/// Number of bytes of standard error that are kept for the message of a crash.
 const KEPT_ERRORS_BYTES: usize = 4096;
 
-/// A script that stays. Calls wait for each other.
+/// A script that keeps running. Calls are serialized.
 pub(super) struct Warm {
     program: Program,
     state: AsyncMutex<State>,
@@ -59,7 +60,7 @@ struct Running {
     _stop: DropGuard,
 }
 
-/// A line that a script writes.
+/// A line written by the script.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Answer {
@@ -78,14 +79,14 @@ impl Warm {
         }
     }
 
-    /// Makes a call. When this future is dropped before the answer came, the process is stopped.
+    /// Makes a call. If this future is dropped before the answer arrives, the process is stopped.
     pub(super) async fn ask<P: Serialize>(&self, call: Call<P>) -> Result<Value, Failure> {
         let mut state = waiting(self.state.lock(), None).await;
         state.n_calls += 1;
         let id = state.n_calls;
         let mut line = serde_json::to_vec(&call.with_id(id)).map_err(unwritten)?;
         line.push(b'\n');
-        // Taken out: whoever drops this call drops the process with it.
+        // Take the process out of the state, so that dropping this call drops the process.
         let mut running = match state.running.take().filter(Running::is_alive) {
             Some(running) => running,
             None => {
@@ -142,7 +143,7 @@ impl Running {
         tokio::spawn(async move {
             let finished = process.run(&until).await;
             let finished = finished.map_err(|error| Failure::Unavailable(error.to_string()));
-            // Nobody waits for a script that was stopped.
+            // The receiver is gone if the script was stopped.
             drop(sender.send(finished));
             drop(pipe);
         });
@@ -160,7 +161,7 @@ impl Running {
         !self.lines.is_closed()
     }
 
-    /// Asks one question. The outer error ends the script.
+    /// Makes one call. The outer error ends the script.
     async fn ask(&mut self, id: u64, line: &[u8]) -> Result<Result<Value, Failure>, Failure> {
         self.flood.begin();
         let writing = async {
@@ -171,7 +172,7 @@ impl Running {
             }
         };
         tokio::select! {
-            // What it wrote counts before how it ended.
+            // Poll the output first: lines written before the exit still count.
             biased;
             answer = answer(&mut self.lines, id) => match answer {
                 Ok(answer) => Ok(answer),
@@ -185,7 +186,7 @@ impl Running {
         }
     }
 
-    /// Says why a script that ended did so.
+    /// Returns the reason why the script ended.
     async fn why_ended(&mut self) -> Failure {
         if let Some(why) = self.flood.exceeded() {
             return Failure::Limit(why);
@@ -193,7 +194,7 @@ impl Running {
         let errors = once::line(&lock(&self.errors));
         match (&mut self.ended).await {
             Ok(Ok(finished)) => match once::ended(finished.ending, &errors) {
-                // It is started again, so that its end is the failure of this call alone.
+                // The script will be restarted, so its end only fails this call.
                 Failure::Crash(why) | Failure::Error(why) => {
                     Failure::Error(format!("it ended before it answered: {why}"))
                 }
@@ -205,14 +206,14 @@ impl Running {
     }
 }
 
-/// Reason why there is no answer, not even a wrong one.
+/// Reason why no line could be read.
 enum NoAnswer {
     Ended,
-    /// A line was too long to be read in one piece.
+    /// A line was too long to arrive in one piece.
     TooLong,
 }
 
-/// Waits for the answer with this number.
+/// Waits for the answer with this id.
 async fn answer(lines: &mut Receiver<String>, id: u64) -> Result<Result<Value, Failure>, NoAnswer> {
     loop {
         let line = lines.recv().await.ok_or(NoAnswer::Ended)?;
@@ -229,7 +230,7 @@ async fn answer(lines: &mut Receiver<String>, id: u64) -> Result<Result<Value, F
             Ok(answer) => answer,
             Err(_) if line.len() >= MAX_LINE_BYTES => return Err(NoAnswer::TooLong),
             Err(why) => {
-                // Masked before it is cut: half a secret is not known as one.
+                // Mask before shortening: half a secret would not be recognized.
                 let (line, why) = (clean(&once::masked(&line), 80), once::line(&why));
                 return Ok(Err(Failure::Malformed(format!("the line `{line}` {why}"))));
             }
@@ -259,7 +260,7 @@ async fn answer(lines: &mut Receiver<String>, id: u64) -> Result<Result<Value, F
 /// Name of the pipe in its folder.
 const PIPE: &str = "calls";
 
-/// Makes a named pipe that nobody else can open, and the way to write to it before anybody reads.
+/// Creates a private named pipe, and options that open it for writing before a reader exists.
 fn named_pipe() -> std::io::Result<(TemporaryFolder, OpenOptions)> {
     let folder = TemporaryFolder::new(once::TEMPORARY_PREFIX)?;
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -271,12 +272,13 @@ fn named_pipe() -> std::io::Result<(TemporaryFolder, OpenOptions)> {
         0,
     )?;
     let mut options = OpenOptions::new();
-    // The pipe stays open when the script closes its end, and opening it does not wait.
+    // Opened for reading too, so that opening does not block and the pipe stays open if the script
+    // closes its end.
     options.read_write(true);
     Ok((folder, options))
 }
 
-/// Keeps the end of what is written to standard error.
+/// Keeps the end of the standard error.
 fn keep(errors: &Mutex<String>, line: &str) {
     let mut errors = lock(errors);
     errors.push_str(line);

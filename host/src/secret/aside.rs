@@ -1,12 +1,12 @@
-//! Long scans, without keeping a thread that other work waits for.
+//! Runs long scans without blocking other tasks of the runtime.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// A scan of this many bytes takes some 20 ms at worst, about as long as guests compute before they give way.
+/// Size above which a scan may take some 20 ms, about as long as guests compute before they yield.
 const LONG_BYTES: usize = 64 << 10;
 
-/// Runs `work`, which goes over `bytes` bytes and cannot be interrupted. When that may take long, the runtime's other tasks go
-/// on elsewhere meanwhile. A runtime of one thread has no elsewhere.
+/// Runs `work`, which processes `bytes` bytes and cannot be interrupted. If that may take long,
+/// other tasks of the runtime move to other threads; a single-threaded runtime has none.
 pub fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     let has_threads = || {
         Handle::try_current()

@@ -1,19 +1,21 @@
 //! Finds the end of a PEM block.
 
-/// Longest block, in bytes. A key of 16384 bits has 13 KB; PGP keys carry signatures with them.
+/// Maximum length of a block, in bytes. A key of 16384 bits has 13 KB; PGP keys contain signatures
+/// too.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Longest line that ends a block, in bytes.
+/// Maximum length of the last line of a block, in bytes.
 const MAX_LAST_LINE_BYTES: usize = 80;
 
-/// Characters of base64 in a row that mark the text after a first line as a key, when a last line follows.
+/// Minimum run of base64 characters for a text to count as a key, if an end line follows.
 const MIN_RUN: usize = 16;
 
-/// Characters of base64 in a row that do so without a last line: prose about keys must not be taken for one.
+/// The same without an end line, large enough not to mistake prose about keys for a key.
 const MIN_RUN_WITHOUT_END: usize = 40;
 
-/// The end of a block whose first line ends at `from`; `None` when no key follows it. Line breaks may be escaped, as in a
-/// JSON string. A block without its last line, cut off or never whole, ends where nothing more of it can follow.
+/// Returns the end of the block whose first line ends at `from`; `None` if no key follows. Line
+/// breaks may be escaped, as in a JSON string. A block without an end line ends at the first
+/// character that cannot belong to it.
 pub(super) fn end(text: &[u8], from: usize) -> Option<usize> {
     let limit = text.len().min(from + MAX_BYTES);
     let (mut run, mut longest) = (0, 0);
@@ -24,14 +26,15 @@ pub(super) fn end(text: &[u8], from: usize) -> Option<usize> {
             if let Some(last) = rest.strip_prefix(b"-----END ") {
                 return (longest >= MIN_RUN).then(|| limit - last.len() + last_line(last));
             }
-            // Another block begins. It is looked at for itself, and each byte once in all.
+            // Another block begins. It is scanned separately, so that each byte is scanned once in
+            // total.
             if rest.starts_with(b"-----BEGIN ") {
                 return (longest >= MIN_RUN_WITHOUT_END).then_some(at);
             }
         }
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' | b'=' => run += 1,
-            // Line breaks, escaped or not, and the headers of encrypted keys.
+            // Line breaks (escaped or not), and the headers of encrypted keys.
             b'\n' | b'\r' | b'\t' | b' ' | b'\\' | b':' | b',' | b'.' | b'-' => run = 0,
             _ => return (longest >= MIN_RUN_WITHOUT_END).then_some(at),
         }
@@ -40,7 +43,7 @@ pub(super) fn end(text: &[u8], from: usize) -> Option<usize> {
     (longest >= MIN_RUN_WITHOUT_END).then_some(limit)
 }
 
-/// Returns the length of the part of `rest`, which follows `-----END `, that belongs to that line.
+/// Returns the length of the end line in `rest`, which follows `-----END `.
 fn last_line(rest: &[u8]) -> usize {
     let line = rest.get(..MAX_LAST_LINE_BYTES).unwrap_or(rest);
     let dashes = line.windows(5).position(|five| five == b"-----");

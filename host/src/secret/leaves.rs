@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::Scanner;
 
-/// Masks every string in a value, keys too, and adds the ids of the rules that found something. The parser bounds how deep the
-/// value is.
+/// Masks secrets in all strings and keys of a JSON value, and collects the ids of the matching
+/// rules. The JSON parser bounds the depth of the recursion.
 pub fn mask_leaves(value: &mut Value, rules: &mut BTreeSet<Arc<str>>) {
     match value {
         Value::String(text) => mask_string(text, rules),

@@ -1,12 +1,13 @@
-//! Secrets in text: where they are, and the text without them.
+//! Finds and masks secrets in text.
 //!
-//! Owns the rules (`rules.toml`: what the tokens of well-known services look like) and the scan. It is pure, and must not
-//! know whose text it is or what becomes of it. What is searched for are leaks by accident: a token that a tool printed, a
-//! key in a file that was read. Somebody who wants to hide a token can always spell it otherwise.
+//! This module owns the rules (`rules.toml`, the formats of tokens of well-known services) and the
+//! scan. It is pure, and must not know the origin or use of a text. It finds accidental leaks, such
+//! as a token printed by a tool or a key in a file. It cannot find a secret that was encoded on
+//! purpose.
 //!
-//! Most texts hold no keyword of any rule, and the search for those is all that they cost: below 100 ns for a line, some 300 µs
-//! for a megabyte. Where a keyword stands, the regexes of its rules look at a window from there
-//! on, so the time is linear in the text whatever stands in it.
+//! Most texts contain no keyword of any rule, and only pay for the keyword search: below 100 ns for
+//! a line, some 300 µs for a megabyte. Where a keyword occurs, the regexes of its rules look at a
+//! bounded window, so the time is linear in the length of any text.
 //!
 //! Start from [`Scanner::shared`].
 
@@ -29,10 +30,12 @@ pub use aside::aside;
 pub use leaves::mask_leaves;
 pub use outgoing::check_outgoing;
 
-/// Maximum number of scans of a masked text. A second secret may show only when the first is gone; a third hardly ever.
+/// Maximum number of scans of a masked text. Masking one secret can reveal a second, but hardly
+/// ever a third.
 const MAX_ROUNDS: usize = 4;
 
-/// The length of the shortest text that could hold a secret, in bytes: a password in a URL, `://:abc@d`.
+/// Length of the shortest text that can contain a secret, in bytes: a password in a URL,
+/// `://:abc@d`.
 const MIN_BYTES: usize = 9;
 
 /// A secret in a text.
@@ -40,20 +43,23 @@ const MIN_BYTES: usize = 9;
 pub struct Finding {
     /// Id of the rule that found it.
     pub rule: Arc<str>,
-    /// Range in the text, in bytes.
+    /// Byte range in the text.
     pub range: Range<usize>,
 }
 
-/// A text whose secrets are gone.
+/// A text with its secrets masked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Masked {
-    /// The text, with `[secret masked: RULE-ID]` for each.
+    /// The text, with `[secret masked: RULE-ID]` in place of each secret.
     pub text: String,
-    /// Ids of the rules that found something.
+    /// Ids of the matching rules.
     pub rules: BTreeSet<Arc<str>>,
 }
 
-/// Finds secrets.
+/// Scanner for secrets.
+///
+/// Use [`Scanner::shared`], because building one compiles the keywords of all rules. For JSON
+/// values use [`mask_leaves`], for outgoing requests [`check_outgoing`].
 #[derive(Debug)]
 pub struct Scanner {
     rules: Vec<Rule>,
@@ -61,7 +67,7 @@ pub struct Scanner {
 }
 
 impl Scanner {
-    /// The scanner of the process; the first caller builds it.
+    /// Returns the scanner of the process, which the first caller builds.
     #[must_use]
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Scanner> = OnceLock::new();
@@ -81,7 +87,7 @@ impl Scanner {
         found.map(|rule| rule.description.as_str())
     }
 
-    /// The secrets in a text, in order and apart from each other.
+    /// Returns the secrets in a text, in order and without overlaps.
     #[must_use]
     pub fn scan(&self, text: &str) -> Vec<Finding> {
         if text.len() < MIN_BYTES {
@@ -111,8 +117,8 @@ impl Scanner {
         apart(found)
     }
 
-    /// The text without its secrets; `None` when there are none, and then nothing was allocated. Masking the masked text
-    /// again changes nothing.
+    /// Masks the secrets in a text; `None` (without allocation) if there are none. Masking is
+    /// idempotent.
     #[must_use]
     pub fn mask(&self, text: &str) -> Option<Masked> {
         let mut masked = Cow::Borrowed(text);
@@ -132,8 +138,8 @@ impl Scanner {
     }
 }
 
-/// Findings in order; of two that overlap the first grows over the second. Of two that begin at one place the one found
-/// later is more to the point: a token by its own keyword, and not as a password.
+/// Merges overlapping findings, in order. If two begin at the same position, the later rule is more
+/// specific: for example, a token format instead of a generic password.
 fn apart(mut found: Vec<Finding>) -> Vec<Finding> {
     found.sort_by_key(|finding| finding.range.start);
     found.dedup_by(|next, kept| {

@@ -1,4 +1,5 @@
-//! Requests that leave for the network: refused when they carry a secret, because nobody can take it out again behind them.
+//! Checks requests that are about to leave for the network. A request that carries a secret is
+//! refused, because a sent secret cannot be recalled.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,15 +9,16 @@ use base64::{Engine as _, alphabet};
 
 use super::Scanner;
 
-/// Size up to which parts are also scanned through base64: every URL and header, and form fields. In a large body base64 is a
-/// file.
+/// Maximum size of a part that is also scanned as base64: enough for URLs, headers and form fields.
+/// In a large body, base64 is usually a file.
 const MAX_BASE64_BYTES: usize = 64 << 10;
 
-/// The shortest run of base64 that could hold a secret, in characters.
+/// Minimum run of base64 characters that can encode a secret.
 const MIN_RUN: usize = 24;
 
-/// Checks the parts of a request, each with what it is: `URL`, `header x-note`, `body`. The error names the parts and the
-/// rules, never the secret. Percent-encoding is seen through, and base64 in parts up to 64 KiB.
+/// Checks the parts of a request, each with its label: `URL`, `header x-note`, `body`. The error
+/// names parts and rules, never the secret. Percent-encoding is decoded, and base64 too in parts up
+/// to 64 KiB.
 pub fn check_outgoing(parts: &[(&str, &[u8])]) -> Result<(), String> {
     let mut said = Vec::new();
     for (what, bytes) in parts {
@@ -50,7 +52,8 @@ fn rules_in(bytes: &[u8]) -> BTreeSet<Arc<str>> {
     if plain.len() <= MAX_BASE64_BYTES {
         for run in plain.split(|byte| !is_base64(*byte)) {
             if run.len() >= MIN_RUN {
-                // What stands before it in the run (`/` divides a path and is a character of base64) shifts it.
+                // Try all alignments: earlier characters in the run shift the text, for example a
+                // `/` between path segments, which is also a base64 character.
                 (0..4)
                     .for_each(|shift| scan(&base64_decoded(run.get(shift..).unwrap_or_default())));
             }
@@ -59,7 +62,7 @@ fn rules_in(bytes: &[u8]) -> BTreeSet<Arc<str>> {
     rules
 }
 
-/// The bytes with `%41` as `A`; `None` when there is nothing to decode.
+/// Decodes percent-encoding, such as `%41` to `A`; `None` if there is nothing to decode.
 fn percent_decoded(bytes: &[u8]) -> Option<Vec<u8>> {
     if !bytes.contains(&b'%') {
         return None;
@@ -82,19 +85,19 @@ fn percent_decoded(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// Base64 that may be cut anywhere.
+/// Base64 that may be truncated anywhere.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     NO_PAD.with_decode_allow_trailing_bits(true),
 );
 
-/// Whether it is a character of base64, in either alphabet.
+/// Whether a byte is a base64 character in either alphabet.
 fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-/_".contains(&byte)
 }
 
 fn base64_decoded(run: &[u8]) -> Vec<u8> {
-    // One character after the last whole four is less than a byte.
+    // A single character after the last full group is less than a byte.
     let run = run.get(..run.len() - usize::from(run.len() % 4 == 1));
     let standard = |byte: &u8| match byte {
         b'-' => b'+',

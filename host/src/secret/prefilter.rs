@@ -1,15 +1,18 @@
-//! Finds keywords: the part of a scan that every text pays for.
+//! Finds keywords, the part of a scan that every text pays for.
+//!
+//! Start from [`Prefilter::hits`].
 
 use aho_corasick::packed::{self, Searcher};
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use super::rule::Rule;
 
-/// Maximum number of buckets of the vectorized search, which confuses patterns that share one.
+/// Number of buckets in the vectorized search, which cannot tell patterns in the same bucket apart.
 const N_BUCKETS: usize = 16;
 
-/// Search for keywords. Two searches, because the vectorised one tells texts apart by as many bytes as its shortest word has:
-/// the few keywords of three bytes would make it stop at half of all words if they were among the others.
+/// Search for keywords, split in two. The vectorized search compares only as many bytes as its
+/// shortest word has, so the few keywords of three bytes would cause a false candidate at every
+/// other word.
 #[derive(Debug)]
 pub(super) struct Prefilter {
     short: Group,
@@ -25,9 +28,9 @@ struct Group {
 
 #[derive(Debug)]
 enum Search {
-    /// Vectorised; some words would not do, nor would some processors.
+    /// Vectorized; not available on every processor or for every set of words.
     Packed(Searcher),
-    /// Byte by byte, everywhere.
+    /// Byte by byte, always available.
     Automaton(AhoCorasick),
     Nothing,
 }
@@ -39,7 +42,7 @@ impl Prefilter {
             .flat_map(|rule| rule.keywords.iter().map(String::as_str))
             .collect();
         words.sort_unstable();
-        // A word that begins with another one is found by that one.
+        // A word with another one as its prefix is found by that prefix.
         words.dedup_by(|next, kept| next.starts_with(&**kept));
         let (short, long) = words.into_iter().partition(|word| word.len() <= 3);
         Self {
@@ -76,7 +79,7 @@ impl Group {
         }
     }
 
-    /// Finds the first word from `from` on: its position and index.
+    /// Finds the first word from offset `from` on; returns its offset and index.
     fn find(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
         let rest = from.min(text.len())..text.len();
         match &self.search {
@@ -106,8 +109,9 @@ impl Search {
     }
 }
 
-/// Sorted words in an order that puts neighbours into one bucket: `ghp_` and `gho_` share one and cost nothing, where
-/// strangers would make the search stop at every mixture of the two. The search deals words out to buckets in turn.
+/// Orders sorted words so that neighbors share a bucket: `ghp_` and `gho_` together cost nothing,
+/// while unrelated words would produce a candidate at every mixture of the two. The search deals
+/// words to buckets in turn.
 fn in_buckets<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
     let (least, n_larger) = (sorted.len() / N_BUCKETS, sorted.len() % N_BUCKETS);
     let (larger, smaller) = sorted.split_at(n_larger * (least + 1));
@@ -119,13 +123,13 @@ fn in_buckets<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
 
 pub(super) struct Hits<'a> {
     groups: [&'a Group; 2],
-    /// The next of each group: where, and which word.
+    /// Next hit of each group: offset and word.
     next: [Option<(usize, usize)>; 2],
     text: &'a [u8],
 }
 
 impl<'a> Hits<'a> {
-    /// The next place, and the rules that may begin there.
+    /// Returns the next hit, with the rules that may begin there.
     pub(super) fn next(&mut self) -> Option<(usize, &'a [usize])> {
         let is_short_first = match self.next {
             [Some((short, _)), Some((long, _))] => short <= long,
@@ -138,7 +142,7 @@ impl<'a> Hits<'a> {
         Some((at, group.candidates.get(word)?))
     }
 
-    /// Leaves out the places before `to`.
+    /// Skips hits before `to`.
     pub(super) fn skip_to(&mut self, to: usize) {
         for (next, group) in self.next.iter_mut().zip(self.groups) {
             if next.is_some_and(|(at, _)| at < to) {

@@ -1,4 +1,4 @@
-//! One rule of `rules.toml`, and whether it finds something at a place.
+//! A rule of `rules.toml`, and its match at one position.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -8,10 +8,10 @@ use serde::Deserialize;
 
 use super::block;
 
-/// The rules that the program comes with.
+/// Built-in rules.
 const BUILT_IN: &str = include_str!("rules.toml");
 
-/// Bytes that are read from a keyword on, unless a rule says otherwise.
+/// Default length of the window from a keyword on, in bytes.
 const WINDOW_BYTES: usize = 256;
 
 /// `rules.toml`.
@@ -51,7 +51,7 @@ enum Before {
     Any,
 }
 
-/// A regex that is compiled when it is first needed: most processes never meet most kinds of secrets.
+/// A regex that is compiled on first use: most processes never meet most kinds of secrets.
 #[derive(Debug)]
 pub(super) struct Lazy {
     pattern: String,
@@ -66,7 +66,7 @@ impl Lazy {
         })
     }
 
-    /// The regex; a test holds that each one compiles.
+    /// Returns the regex; a test checks that all of them compile.
     pub(super) fn get(&self) -> Option<&Regex> {
         let compile = || RegexBuilder::new(&self.pattern).unicode(false).build().ok();
         self.compiled.get_or_init(compile).as_ref()
@@ -78,7 +78,7 @@ impl Lazy {
 }
 
 impl RuleSet {
-    /// The rules that the program comes with; a test holds that they can be read.
+    /// Returns the built-in rules; a test checks that they parse.
     pub(super) fn built_in() -> Self {
         toml::from_str(BUILT_IN).unwrap_or_default()
     }
@@ -105,7 +105,7 @@ impl RuleSet {
     }
 }
 
-/// A rule, ready to be tried.
+/// A compiled rule.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) id: Arc<str>,
@@ -121,7 +121,8 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// Finds the secret whose keyword is at `at`. `border` is where the last secret ended: what follows one stands on its own.
+    /// Finds the secret whose keyword is at `at`. `border` is the end of the previous secret, which
+    /// counts as a word boundary.
     pub(super) fn find(&self, text: &[u8], at: usize, border: usize) -> Option<Range<usize>> {
         let is_placed = match self.before {
             Before::Any => true,
@@ -144,7 +145,8 @@ impl Rule {
             return None;
         }
         if range.end == end {
-            // The window is full and the token goes on. Only now, so that no byte is gone over twice.
+            // The token continues beyond the window. Extended only after a match, so that no byte
+            // is scanned twice.
             let rest = text.get(end..)?.iter();
             range.end += rest.take_while(|byte| is_token(**byte)).count();
         }
@@ -154,7 +156,7 @@ impl Rule {
     /// Returns the range of the secret in a window that begins with the keyword.
     fn matched(&self, window: &[u8]) -> Option<Range<usize>> {
         let regex = self.regex.get()?;
-        // Groups cost several times as much.
+        // Capture groups make a match several times slower.
         if regex.captures_len() == 1 {
             return regex.find(window).map(|found| found.range());
         }
@@ -167,8 +169,9 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// Whether a word can begin after `before`: no character of a token ends it, or one that ends something else: the `n` of an
-/// escaped line break, the last digit of a percent-encoded character, the `m` of a terminal's colour.
+/// Whether a word can begin after `before`. This holds if the last character is not part of a
+/// token, or ends another construct: the `n` of an escaped line break, the last digit of a
+/// percent-encoded byte, the `m` of a terminal color sequence.
 fn is_boundary(before: &[u8]) -> bool {
     match before {
         [.., last] if !is_token(*last) => true,
@@ -188,7 +191,7 @@ fn is_boundary(before: &[u8]) -> bool {
     }
 }
 
-/// Shannon entropy in bits per byte, of the frequencies in `bytes` itself.
+/// Returns the Shannon entropy of `bytes`, in bits per byte.
 fn entropy(bytes: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
     for byte in bytes {
@@ -197,7 +200,7 @@ fn entropy(bytes: &[u8]) -> f64 {
     let n = bytes.len() as f64;
     let mut bits = 0.0;
     for byte in bytes {
-        // Each distinct byte once: in what is no secret there are few.
+        // Each distinct byte once; ordinary text has few.
         let count = std::mem::take(&mut counts[usize::from(*byte)]);
         if count > 0 {
             let share = f64::from(count) / n;

@@ -1,7 +1,11 @@
-//! Asking a person whether one tool call may run.
+//! Asks for approval of single tool calls.
 //!
-//! Who is asked, and how, is the approver's; this module must not know terminals. Permission to ask must not exist in
-//! subagents: they get [`DenyAll`]. Start from [`Approver`].
+//! An [`Approver`] decides how the user is asked; this module must not know terminals. Subagents
+//! must not be able to ask: they get [`DenyAll`]. "Always" answers are remembered per session in
+//! [`SessionApprovals`], keyed by a hash of the tool and the covered parts of the call, so that a
+//! changed tool is asked about again.
+//!
+//! Start from [`Approver`].
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,37 +20,39 @@ use crate::point::dispatch::AttributedText;
 use crate::point::handle::{PersonAnswer, PersonQuestion};
 use crate::text::{clean, one_line};
 
-/// Longest reason of a hook that is shown.
+/// Maximum length of a hook's reason that is shown, in bytes.
 const MAX_REASON_BYTES: usize = 500;
 
-/// One tool call that somebody is to say yes or no to. Names are one line each and may be shown as they are; `arguments` are as
-/// the call has them, and whoever shows them escapes them.
+/// Approval question about one tool call. All names are single lines and safe to display.
+/// `arguments` hold the text exactly as in the call, so code that displays them must escape it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Name of the tool.
     pub tool: String,
     /// Class of the tool's effects.
     pub effect_class: EffectClass,
-    /// Name of the plugin the tool is from; `None` for a built-in tool.
+    /// Name of the plugin that provides the tool; `None` for a built-in tool.
     pub plugin: Option<String>,
-    /// Name of the plugin that makes the call; `None` is the model.
+    /// Name of the plugin that makes the call; `None` for the model.
     pub by: Option<String>,
-    /// Permissions of the plugin that the tool is from, in plain words.
+    /// Permissions of the plugin that provides the tool, in plain words.
     pub may: Vec<String>,
-    /// Preview of the call, for people; all of it.
+    /// Complete preview of the call, for the user.
     pub arguments: Vec<ShownLine>,
-    /// Plugins whose hooks asked for approval, and why; empty when only the policy asks.
+    /// Plugins whose hooks asked for approval, each with its reason; empty if only the policy asks.
     pub reasons: Vec<(String, String)>,
-    /// Scope of [`ApprovalAnswer::Always`], in words, or the reason why there is no such answer.
+    /// Scope of [`ApprovalAnswer::Always`] in words, or the reason why that answer is not offered.
     pub covers: Result<String, String>,
-    /// Identity of exactly this tool: its name, plugin, description and schema, and who calls it.
+    /// Identity of the tool: a hash of its name, plugin, description and schema, and of the caller
+    /// if that is a plugin.
     tool_key: [u8; 32],
-    /// Parts that `covers` describes.
+    /// Covered parts, as listed in `covers`.
     parts: Vec<String>,
 }
 
 impl Question {
-    /// A question about a call with these final arguments, which is about `subject`. `reasons` is what the hooks that asked said.
+    /// Creates a question about a call with these final arguments on `subject`. `reasons` come from
+    /// the hooks that asked for approval.
     #[must_use]
     pub fn new(
         spec: &ToolSpec,
@@ -79,14 +85,15 @@ impl Question {
         }
     }
 
-    /// Adds what the tool's plugin may do.
+    /// Adds the permissions of the tool's plugin.
     #[must_use]
     pub fn may(mut self, may: &[String]) -> Self {
         self.may = may.iter().map(|words| one_line(words)).collect();
         self
     }
 
-    /// Adds what is there [now](super::Tool::target), which stands behind the name of the file.
+    /// Adds the [current state](super::Tool::target) of the call's target, shown below the name of
+    /// the file.
     #[must_use]
     pub fn now(mut self, target: Option<String>) -> Self {
         let shown = target.map(|text| ShownLine {
@@ -98,7 +105,8 @@ impl Question {
         self
     }
 
-    /// Says that a plugin makes the call. Whoever said always to the model did not say so to the plugin.
+    /// Marks the call as made by a plugin. An "always" answer to a call of the model does not cover
+    /// calls of the plugin.
     #[must_use]
     pub fn made_by(mut self, plugin: &str) -> Self {
         self.tool_key = *blake3::keyed_hash(&self.tool_key, plugin.as_bytes()).as_bytes();
@@ -106,7 +114,7 @@ impl Question {
         self
     }
 
-    /// Leaves out answers that cover more than this call, for this reason.
+    /// Removes the answers that cover more than this call, with this reason.
     #[must_use]
     pub(crate) fn only_now(mut self, why: &str) -> Self {
         self.covers = Err(why.to_owned());
@@ -114,7 +122,8 @@ impl Question {
         self
     }
 
-    /// Keys that must all have been answered with always for the call to run without a question; empty when nothing is enough.
+    /// Returns the keys that must all be covered by "always" answers for the call to run without a
+    /// question. Empty if no such answer is possible.
     fn keys(&self) -> impl Iterator<Item = [u8; 32]> {
         let key = |part: &String| *blake3::keyed_hash(&self.tool_key, part.as_bytes()).as_bytes();
         self.parts.iter().map(key)
@@ -126,28 +135,35 @@ impl Question {
 pub enum ApprovalAnswer {
     /// Allows this call.
     Yes,
-    /// Denies the call; the text is for the model.
+    /// Denies the call; the text is shown to the model.
     No(String),
-    /// Allows the call, and later calls of exactly this tool in this session that are [covered](Question::covers).
+    /// Allows the call and, for the rest of this session, later calls of the same tool that are
+    /// [covered](Question::covers).
     Always,
 }
 
-/// An approver of tool calls.
+/// Asks the user, or decides in the user's place, whether a tool call may run.
+///
+/// Implementations are terminals, protocol clients and fixed answers such as [`DenyAll`]. The loop
+/// calls the approver only when the policy or a hook asks; an approver cannot allow a call that the
+/// policy denies.
 pub trait Approver: Send + Sync {
-    /// Asks and waits for the answer, as long as that takes; the caller drops the future when the turn is cancelled. Called
-    /// once for each call that needs approval, one at a time within an agent. What cannot be asked is a no.
+    /// Asks about one call and waits for the answer, without a timeout; the caller drops the future
+    /// if the turn is cancelled. Called once for each call that needs approval, one at a time
+    /// within an agent. If asking is impossible, the answer must be no.
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer>;
 
-    /// Puts a question of a plugin to the person and waits, as long as that takes; the caller drops the future when the turn is
-    /// cancelled. `None` where nobody can be asked, which is what an approver without a person says: the plugin's default counts
-    /// then. Whoever shows it says which plugin asks, and never asks for a secret.
+    /// Shows a question of a plugin to the user and waits for the answer, without a timeout; the
+    /// caller drops the future if the turn is cancelled. Returns `None` if there is no user to ask,
+    /// so that the plugin's default applies. An implementation must name the plugin that asks, and
+    /// must never ask for a secret.
     fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
         _ = question;
         async { None }.boxed()
     }
 }
 
-/// Says no to everything, with this reason.
+/// Denies every call, with this reason.
 #[derive(Clone, Debug)]
 pub struct DenyAll(pub String);
 
@@ -157,7 +173,7 @@ impl Approver for DenyAll {
     }
 }
 
-/// Says yes to everything.
+/// Allows every call.
 #[derive(Clone, Copy, Debug)]
 pub struct AllowAll;
 
@@ -167,31 +183,31 @@ impl Approver for AllowAll {
     }
 }
 
-/// One thing that may run without a question for the rest of a session. All texts are one line each.
+/// Permission to run without a question for the rest of a session. All texts are single lines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Approved {
     /// Name of the tool.
     pub tool: String,
-    /// Part of calls that is covered, in words.
+    /// Covered part of the calls, in words.
     pub covers: String,
-    /// Name of the plugin the tool is from; `None` for a built-in tool.
+    /// Name of the plugin that provides the tool; `None` for a built-in tool.
     pub plugin: Option<String>,
-    /// Name of the plugin that may make the call; `None` is the model.
+    /// Name of the plugin that may make the call; `None` for the model.
     pub by: Option<String>,
 }
 
-/// The parts of calls that were answered with [`ApprovalAnswer::Always`] in this session. A tool whose description or schema changed
-/// is another tool.
+/// Answers of this session that were [`ApprovalAnswer::Always`], by covered part. A tool whose
+/// description or schema has changed counts as another tool.
 #[derive(Debug, Default)]
 pub struct SessionApprovals {
     always: Mutex<BTreeMap<[u8; 32], Approved>>,
-    /// Held while somebody is asked: plugins may make calls side by side.
+    /// Held during a question, because plugins can make calls concurrently.
     asking: tokio::sync::Mutex<()>,
 }
 
 impl SessionApprovals {
-    /// Asks unless every part of the call was answered with [`ApprovalAnswer::Always`] before. What a hook asks for is about this very
-    /// call and is always asked.
+    /// Asks, unless every part of the call is covered by an earlier [`ApprovalAnswer::Always`]. A
+    /// request by a hook is about this one call, so it is always asked.
     pub async fn ask(&self, approver: &dyn Approver, question: &Question) -> ApprovalAnswer {
         let _one_at_a_time = self.asking.lock().await;
         if self.covers(question) {
@@ -210,12 +226,12 @@ impl SessionApprovals {
         answer
     }
 
-    /// Waits until nobody is being asked, and keeps others from asking until the guard is dropped.
+    /// Waits until no question is open, and blocks others until the guard is dropped.
     pub async fn one_at_a_time(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.asking.lock().await
     }
 
-    /// Whether the answer is known, so that nobody is asked.
+    /// Whether earlier answers cover the call, so that no question is needed.
     pub(crate) fn covers(&self, question: &Question) -> bool {
         let always = self.lock();
         let mut keys = question.keys();
@@ -224,12 +240,12 @@ impl SessionApprovals {
             && keys.all(|key| always.contains_key(&key))
     }
 
-    /// Forgets all answers.
+    /// Clears all answers.
     pub fn clear(&self) {
         self.lock().clear();
     }
 
-    /// Returns what may run without a question, sorted by tool and by what it covers.
+    /// Returns everything that may run without a question, sorted by tool and scope.
     #[must_use]
     pub fn approved(&self) -> Vec<Approved> {
         let mut approved: Vec<Approved> = self.lock().values().cloned().collect();
@@ -237,7 +253,8 @@ impl SessionApprovals {
         approved
     }
 
-    /// Takes an answer back: calls that it covers are asked about again. Whether it still held.
+    /// Revokes an answer, so that covered calls are asked about again. Returns whether it was in
+    /// force.
     pub fn revoke(&self, approved: &Approved) -> bool {
         let mut always = self.lock();
         let n_before = always.len();
@@ -246,13 +263,13 @@ impl SessionApprovals {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<[u8; 32], Approved>> {
-        // Nothing can panic while the lock is held; a map of keys is whole anyway.
+        // No code can panic while the lock is held, and the map stays consistent anyway.
         self.always.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn key_of(spec: &ToolSpec) -> [u8; 32] {
-    // As JSON, so that no two specs run together into the same bytes.
+    // Hash the JSON form, so that two different specs never produce the same bytes.
     let json = serde_json::json!([
         spec.plugin,
         spec.name,

@@ -1,7 +1,8 @@
-//! Tools that the model may call: the trait, the registry, the argument check, policy, approval, and the built-in tools.
+//! Tools that the model may call: the trait, the registry, the argument check, policy, approval,
+//! and the built-in tools.
 //!
-//! Start from [`Tool`]. This module decides whether a call may run and runs it; when a call is made, and what the model is
-//! told of it, is the agent's.
+//! This module decides whether a call may run, and runs it. When a call is made, and how its result
+//! reaches the model, is up to the agent. Start from [`Tool`].
 
 pub mod approval;
 pub mod builtin;
@@ -36,22 +37,22 @@ use subject::Subject;
 use crate::message::{Blob, Part, Parts, ToolSpec};
 use crate::point::caller::Caller;
 
-/// The answer of a tool, before it becomes a tool result.
+/// Output of a tool, before it becomes a tool result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
     /// Text that the model reads.
     pub content: Parts,
-    /// The bytes of the blobs in `content`.
+    /// Bytes of the blobs in `content`, in order.
     pub bytes: Vec<Vec<u8>>,
     /// Whether the call failed.
     pub is_error: bool,
-    /// Whether the tool itself broke, which the `error` point hears of: a trap, a panic, a missed deadline. That a file is not
-    /// there is no fault of the tool.
+    /// Whether the tool itself failed (trap, panic, timeout), which is reported at the `error`
+    /// point. A missing file, for example, is an error but not a fault.
     pub is_fault: bool,
 }
 
 impl ToolOutput {
-    /// An answer.
+    /// Creates a successful output.
     #[must_use]
     pub fn ok(content: impl Into<Parts>) -> Self {
         Self {
@@ -60,7 +61,8 @@ impl ToolOutput {
         }
     }
 
-    /// An answer of bytes. What they are is told by themselves where they are an image, else by `media_type`.
+    /// Creates an output from bytes. The media type is detected for images; otherwise it is
+    /// `media_type`.
     #[must_use]
     pub fn blob(bytes: Vec<u8>, media_type: &str) -> Self {
         Self {
@@ -70,7 +72,7 @@ impl ToolOutput {
         }
     }
 
-    /// A failure that the model should see.
+    /// Creates an error that the model should see.
     #[must_use]
     pub fn error(content: impl Into<Parts>) -> Self {
         Self {
@@ -79,7 +81,7 @@ impl ToolOutput {
         }
     }
 
-    /// A fault of the tool itself.
+    /// Creates a fault of the tool itself.
     #[must_use]
     pub fn fault(content: impl Into<Parts>) -> Self {
         Self {
@@ -89,22 +91,24 @@ impl ToolOutput {
     }
 }
 
-/// Context of a running call, besides its arguments.
+/// Context of a running call.
 #[derive(Clone, Debug)]
 pub struct ToolCtx {
     /// Caller of the tool.
     pub caller: Caller,
-    /// Token that is set when the call is to stop; a tool that may take long must watch it. The future may also just be dropped.
+    /// Cancellation of the call. A long-running tool must watch it; the future may also be dropped.
     pub cancel: CancellationToken,
-    /// Folders besides the workspace that commands of this call may read: those of skills.
+    /// Directories besides the workspace that commands of this call may read, such as those of
+    /// skills.
     pub readable: Arc<[PathBuf]>,
-    /// Files that the model of the agent knows: `write_file` and `edit_file` then refuse to overwrite others. `None`: the caller
-    /// is a program, which does not work from what a model was shown.
+    /// Files that the model of this agent knows, so that `write_file` and `edit_file` can refuse to
+    /// overwrite others. `None` if the caller is a program, which does not depend on text shown to
+    /// a model.
     pub known: Option<Arc<known::KnownFiles>>,
 }
 
 impl ToolCtx {
-    /// A call of a program that may read nothing besides.
+    /// Creates the context of a call by a program, without additional readable directories.
     #[must_use]
     pub fn new(caller: Caller, cancel: CancellationToken) -> Self {
         Self {
@@ -117,35 +121,43 @@ impl ToolCtx {
 }
 
 /// A tool that the model may call.
+///
+/// For each call, the host asks for [`Tool::subject`] before the policy decides. If the user must
+/// approve the call, [`Tool::refusal`] and [`Tool::target`] come next. The subject is read again
+/// right before [`Tool::run`], the only method that may have effects.
 pub trait Tool: Send + Sync {
-    /// Returns name, description, schema and effect class. Must not change while the tool is registered.
+    /// Returns name, description, schema and effect class. The value must not change while the tool
+    /// is registered.
     fn spec(&self) -> &ToolSpec;
 
-    /// Returns the permissions of the plugin that runs its code, in plain words, for approval questions.
+    /// Returns the permissions of the plugin that provides the tool, in plain words, for approval
+    /// questions.
     fn may(&self) -> Arc<[String]> {
         Arc::default()
     }
 
-    /// Returns the subject of a call with these arguments, for the operator's rules and for a yes that covers more than this call.
+    /// Returns the subject of a call with these arguments. Operator rules match it, and "always"
+    /// answers are scoped by it.
     fn subject<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Subject> {
         Box::pin(std::future::ready(Subject::Any))
     }
 
-    /// Returns a line on what is there now where a call with these arguments would act, for approval questions: the place in a
-    /// file, or what is replaced. `None` where there is nothing to say. It was looked up before the person answered, so nothing
-    /// may rely on it.
+    /// Describes the current state of the target of a call, for approval questions, such as the
+    /// lines to be replaced. `None` if there is none. The state may change before the user answers,
+    /// so no check may rely on it.
     fn target<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 
-    /// Returns the reason why a call with these arguments would be refused now, so that nobody is asked to approve it. The run
-    /// checks again. `None` where nothing is known against it.
+    /// Predicts the reason why a call with these arguments would be refused, so that the user is
+    /// not asked in vain. `run` checks again. `None` if no reason is known.
     fn refusal<'a>(&'a self, _: &'a Value, _: &'a ToolCtx) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 
-    /// Runs the tool with arguments that fit its schema, after every check, hook, policy and approval. What the model
-    /// should know of a failure is an output with `is_error`; there is no other kind of error.
+    /// Runs the tool, after all checks, hooks, policy and approval. The arguments fit its schema.
+    /// Failures that the model should see are outputs with `is_error`; there is no other kind of
+    /// error.
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput>;
 }
 

@@ -1,7 +1,9 @@
-//! Decides whether a tool call may run: the operator's rules, the defaults of each effect class, and the modes of this run.
+//! Decides whether a tool call may run, from the operator's rules, the defaults of each effect
+//! class, and the modes of this run.
 //!
-//! Pure: it asks nobody and runs nothing. What hooks say comes before and cannot allow what is denied here. Start from
-//! [`ToolPolicy::decide`].
+//! The decision is pure: it asks no user and runs nothing. Hooks run earlier and cannot allow a
+//! call that the policy denies. If several rules match, a denying one wins, otherwise the
+//! narrowest. Start from [`ToolPolicy::decide`].
 
 #[cfg(feature = "cli")]
 mod overview;
@@ -24,7 +26,7 @@ use crate::message::{EffectClass, ToolSpec};
 use crate::text::clean;
 use rule::Facet;
 
-/// Longest part of a command that is named in a reason.
+/// Maximum length of a command part that is quoted in a reason, in bytes.
 const MAX_PART_BYTES: usize = 120;
 
 /// Decision of a rule or a default.
@@ -75,15 +77,15 @@ impl ClassDefaults {
     }
 }
 
-/// Mode of the run, which modifies what the rules decide. The default is the most careful: nobody said yes and nobody can be
-/// asked.
+/// Mode of the run, which modifies the decision of the rules. The default is the strictest: no
+/// `--yes`, and no user to ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PolicyMode {
-    /// `--yes`: what would be asked is allowed. Never allows what is denied.
+    /// `--yes`: calls that would be asked about are allowed. Never allows denied calls.
     pub yes: bool,
-    /// `--dry-run`: what is not read-only is only described.
+    /// `--dry-run`: calls that are not read-only are only described.
     pub dry_run: bool,
-    /// Whether somebody can be asked.
+    /// Whether a user can be asked.
     pub has_terminal: bool,
 }
 
@@ -94,68 +96,73 @@ pub enum ToolVerdict {
     Allow,
     /// Ask first.
     Ask,
-    /// Do not run it; the text tells the model why.
+    /// Do not run the call; the text tells the model the reason.
     Deny(String),
-    /// Do not run it, and answer with this text that says what would have been done.
+    /// Do not run the call; answer with this description of it.
     DryRun(String),
 }
 
-/// A verdict and where it comes from.
+/// A verdict, with the rule that led to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Verdict.
     pub verdict: ToolVerdict,
-    /// The rule, default or mode that decided, for people.
+    /// The rule, default or mode that decided, for display.
     pub rule: String,
 }
 
-/// A call with its final arguments, after the hooks of `pre-tool`.
+/// A call with its final arguments, after the `pre-tool` hooks.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyCall<'a> {
-    /// The tool: name, effect class, plugin.
+    /// Spec of the tool: name, effect class, plugin.
     pub spec: &'a ToolSpec,
-    /// The arguments; they fit the schema of the tool.
+    /// Arguments, which fit the schema of the tool.
     pub arguments: &'a Value,
-    /// The command, file or folder that the call is about.
+    /// Command, file or directory that the call is about.
     pub subject: &'a Subject,
-    /// Permissions of the tool's plugin besides answering, in plain words.
+    /// Permissions of the tool's plugin beyond answering the call, in plain words.
     pub may: &'a [String],
-    /// Whether a hook asked for approval. A policy that allows such a call answers the hook with yes.
+    /// Whether a hook asked for approval. A policy that still returns [`ToolVerdict::Allow`]
+    /// answers the hook with yes.
     pub is_asked: bool,
 }
 
-/// Decides whether tool calls may run: those of the model, of plugins and of subagents, each right before it runs.
-/// [`ToolPolicy`] is the one of the settings. What a hook refused does not come here.
+/// Decides whether tool calls may run: those of the model, of plugins and of subagents, each right
+/// before it runs.
+///
+/// [`ToolPolicy`] implements it for the settings. Calls that a hook refused do not reach the
+/// policy.
 pub trait Policy: Send + Sync {
-    /// Decides on one call. It must not block: a person is asked by the approver, where this says [`ToolVerdict::Ask`].
+    /// Decides one call. Must not block: to ask the user, return [`ToolVerdict::Ask`], and the
+    /// approver asks.
     fn decide(&self, call: &PolicyCall<'_>) -> Decision;
 
-    /// Whether a skill that the operator trusts may spare the question about a call: nobody said anything about it, so that only a
-    /// default asks. The answer is no unless a policy says otherwise.
+    /// Whether a skill that the operator trusts may answer the question about this call. This
+    /// requires that only a default asks and no rule mentions the call. Defaults to no.
     fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
         false
     }
 
-    /// Whether a yes for the whole session may cover a call that is asked about. The answer is yes unless a policy says otherwise.
+    /// Whether an "always" answer may cover a call that is asked about. Defaults to yes.
     fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
         true
     }
 }
 
-/// The operator's rules and the modes of this run; the `[tools]` section of the configuration.
+/// Rules of the operator and modes of this run; the `[tools]` section of the configuration.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolPolicy {
-    /// The narrowest rule that matches decides, but one that denies wins over all others. A command is decided part by part,
-    /// and runs when every part may.
+    /// Rules. A denying rule wins over all others; otherwise the narrowest matching rule decides. A
+    /// command is decided part by part, and runs only if every part may.
     #[serde(default)]
     pub rules: Vec<PolicyRule>,
-    /// Defaults where no rule matches.
+    /// Defaults for calls that no rule matches.
     #[serde(default)]
     pub defaults: ClassDefaults,
-    /// Modes of this run; from flags, never from a file.
+    /// Modes of this run, from flags and never from a file.
     #[serde(skip)]
     pub mode: PolicyMode,
 }
@@ -164,11 +171,12 @@ impl Section for ToolPolicy {
     const NAME: &'static str = "tools";
 }
 
-/// Decision of the rules and defaults on a call or a part of it, modes left aside. The strictest is the greatest.
+/// Decision of the rules and defaults on a call or a part of it, before modes. The greatest is the
+/// strictest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Ruling {
     strictness: Strictness,
-    /// The rule or default, for people.
+    /// The rule or default, for display.
     by: String,
 }
 
@@ -192,7 +200,7 @@ impl From<Rule> for Strictness {
 }
 
 impl Policy for ToolPolicy {
-    /// Decides by rules, defaults and modes. That a hook asked for approval turns allow into ask.
+    /// Decides by rules, defaults and modes. A hook's request for approval turns allow into ask.
     fn decide(&self, call: &PolicyCall<'_>) -> Decision {
         let PolicyCall {
             spec,
@@ -252,7 +260,7 @@ impl Policy for ToolPolicy {
         Decision { verdict, rule }
     }
 
-    /// Spares what a default asks and no rule, of no part of the call.
+    /// Allows it if only a default asks, and no rule mentions any part of the call.
     fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
         let ruled = |facet| {
             let mut rules = self.rules.iter();
@@ -271,7 +279,8 @@ impl Policy for ToolPolicy {
         !call.is_asked && !is_ruled && default == Rule::Ask && !self.mode.dry_run
     }
 
-    /// Lets a yes for one command cover no other that may be denied.
+    /// Forbids it for a command that a denying rule may match: the same answer could cover a denied
+    /// command.
     fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
         let is_command = matches!(call.subject, Subject::Command(_));
         let ruling = is_command.then(|| self.ruling(call.spec, call.subject));
@@ -280,8 +289,8 @@ impl Policy for ToolPolicy {
 }
 
 impl ToolPolicy {
-    /// Returns the rules that match no existing tool, by their number from 0, with the reason. `known` are the tools, each with
-    /// its plugin.
+    /// Returns the rules that match no known tool, each with its index and the reason. `known`
+    /// lists the tools, each with its plugin.
     #[must_use]
     pub fn faults(&self, known: &[(Option<&str>, &str)]) -> Vec<(usize, String)> {
         let rules = self.rules.iter().enumerate();
@@ -290,7 +299,7 @@ impl ToolPolicy {
             .collect()
     }
 
-    /// Decides a whole call by the rules and defaults: the strictest decision on one of its parts.
+    /// Decides a whole call by rules and defaults: the strictest decision among its parts.
     fn ruling(&self, spec: &ToolSpec, subject: &Subject) -> Ruling {
         match subject {
             Subject::Any => self.ruling_of(spec, Facet::Whole),
@@ -314,7 +323,7 @@ impl ToolPolicy {
         let is_chain = command.parts.len() > 1;
         let of_parts = command.parts.iter().map(|part| {
             let mut ruling = self.ruling_of(spec, Facet::Part(part));
-            // Which of them it was: the others may well be allowed.
+            // Name the part that decided; the others may well be allowed.
             if is_chain && ruling.strictness != Strictness::Allow {
                 let part = clean(&part.text(), MAX_PART_BYTES);
                 ruling.by = format!("{} for `{part}`", ruling.by);
@@ -363,7 +372,8 @@ impl ToolPolicy {
         if let Some((index, rule, _)) = denies(Matched::Maybe) {
             return ruling(Strictness::AskPerson, *index, rule);
         }
-        // One that allows and only may match allows nothing; one that asks and only may match asks.
+        // A possible match of an allowing rule allows nothing; a possible match of an asking rule
+        // asks.
         let decides = matching
             .iter()
             .find(|(_, rule, matched)| *matched == Matched::Yes || rule.decision == Rule::Ask);
@@ -380,7 +390,7 @@ impl ToolPolicy {
     }
 }
 
-/// Describes the permissions that a call of a plugin's tool would have had.
+/// Lists the permissions that a call of a plugin's tool would have.
 fn permissions_text(spec: &ToolSpec, may: &[String]) -> String {
     match &spec.plugin {
         None => String::new(),
@@ -391,7 +401,7 @@ fn permissions_text(spec: &ToolSpec, may: &[String]) -> String {
     }
 }
 
-/// The line of configuration that allows this call, and as little else as a rule can say.
+/// Builds the configuration line that allows this call and as little else as a rule can express.
 #[must_use]
 pub fn allow_line(spec: &ToolSpec, subject: &Subject) -> String {
     let tool = match &spec.plugin {
@@ -428,7 +438,7 @@ pub fn allow_line(spec: &ToolSpec, subject: &Subject) -> String {
     format!("tools.rules = [{}]", rules.join(", "))
 }
 
-/// Turns a scope of "always" into a pattern: only at its end it says that there may be more.
+/// Converts a scope of "always" into a pattern. Only a trailing `…` means that more may follow.
 fn pattern_of(cover: &str) -> String {
     cover
         .strip_suffix('…')

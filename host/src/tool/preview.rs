@@ -1,30 +1,34 @@
-//! A tool call as a person is shown it: all that would happen, with nothing in it that a terminal would obey.
+//! Preview of a tool call for the user.
 //!
-//! Arguments are written by the model and may be meant to deceive whoever approves them. Nothing is left out here: whoever
-//! shows it has a screen of some size, and the rest behind it. Start from [`preview`].
+//! The model writes the arguments and may try to deceive the user who approves them. The preview is
+//! therefore complete; the code that displays it escapes the text and handles paging. Start from
+//! [`preview`].
 
 use serde_json::Value;
 
 use crate::message::ToolSpec;
 use crate::text::one_line;
 
-/// Most lines of a call that are described to a model.
+/// Maximum number of lines in a description for a model.
 const MAX_TOLD_LINES: usize = 60;
 
-/// Longest line in a description for a model; the rest of a longer one is replaced by a note.
+/// Maximum length of a line in a description for a model, in bytes; the rest of a longer one is
+/// replaced by a note.
 const MAX_TOLD_BYTES: usize = 500;
 
-/// One shown line of a call.
+/// One line of the preview.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownLine {
-    /// Mark before it that says what it is: `$ `, `+ `, `- `. Never blank, so that no text looks like a line without it.
+    /// Mark in front of the line, such as `$ `, `+ ` or `- `. Never blank, so that no text can
+    /// imitate an unmarked line.
     pub mark: &'static str,
-    /// The line as it was written.
+    /// Text of the line, unescaped.
     pub text: String,
 }
 
-/// The call's arguments for people: the command of `bash`, the lines that `write_file` and `edit_file` would write, JSON for
-/// the rest. Everything that the call says is there, as it was written: whoever shows it escapes it.
+/// Returns the arguments of a call for the user: the command of `bash`, the lines that `write_file`
+/// and `edit_file` write, JSON for other tools. The text is complete and unescaped; the code that
+/// displays it must escape it.
 #[must_use]
 pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<ShownLine> {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
@@ -73,7 +77,7 @@ pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<ShownLine> {
     shown
 }
 
-/// Describes a call for a model in a dry run: escaped, and cut when it is long.
+/// Describes a call for a model in a dry run, escaped and shortened.
 #[must_use]
 pub fn told(spec: &ToolSpec, arguments: &Value) -> String {
     let shown = preview(spec, arguments);
@@ -101,7 +105,8 @@ fn line(shown: &mut Vec<ShownLine>, mark: &'static str, text: &str) {
     });
 }
 
-/// The lines of a text, `first` before the first one. A carriage return stays: it is not a part of the line's end.
+/// Adds the lines of a text, with `first` as the mark of the first line. A carriage return is kept,
+/// because it is not part of the line break.
 fn block(shown: &mut Vec<ShownLine>, first: &'static str, other: &'static str, text: &str) {
     let whole = text.strip_suffix('\n').unwrap_or(text);
     for (number, part) in whole.split('\n').enumerate() {

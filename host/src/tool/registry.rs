@@ -1,6 +1,7 @@
-//! Registry of tools: the built-in ones and those of plugins, each with the check of its arguments.
+//! Registry of tools: the built-in ones and those of plugins, each with its argument check.
 //!
-//! It must not know which of them a turn may use. Start from [`ToolRegistry`].
+//! It enforces the limits on names, descriptions and schemas. It must not know which tools a turn
+//! may use. Start from [`ToolRegistry`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +11,13 @@ use super::schema;
 use crate::message::ToolSpec;
 use crate::point::payload::CheckArguments;
 
-/// Longest name of a tool; providers refuse longer ones.
+/// Maximum length of a tool name, in bytes; providers refuse longer ones.
 pub const MAX_NAME_BYTES: usize = 64;
 
-/// Longest description of a tool: every request carries it.
+/// Maximum length of a tool description, in bytes: every request carries it.
 pub const MAX_DESCRIPTION_BYTES: usize = 4096;
 
-/// Most tools of one plugin.
+/// Maximum number of tools of one plugin.
 pub const MAX_TOOLS_PER_PLUGIN: usize = 128;
 
 fn origin(spec: &ToolSpec) -> String {
@@ -26,7 +27,7 @@ fn origin(spec: &ToolSpec) -> String {
     }
 }
 
-/// A tool that is refused: which one, of whom, and why.
+/// Error of a tool that is refused: its name, its origin and the reason.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RegistryError(String);
@@ -40,23 +41,27 @@ pub struct ToolEntry {
     pub spec: Arc<ToolSpec>,
     /// Checks arguments against its schema.
     pub check: Arc<CheckArguments>,
-    /// Permissions of its plugin, in plain words, for people. The model is not told.
+    /// Permissions of its plugin in plain words, for the user. The model does not see them.
     pub may: Arc<[String]>,
 }
 
 debug_some!(ToolEntry, self, spec = self.spec);
 
-/// All tools by name.
+/// Registered tools, by name.
+///
+/// Names are unique across built-in tools and plugins. Use [`ToolRegistry::only`] to restrict the
+/// tools of a subagent.
 #[derive(Clone, Debug, Default)]
 pub struct ToolRegistry {
     entries: BTreeMap<String, ToolEntry>,
 }
 
 impl ToolRegistry {
-    /// Adds a tool; its spec names its origin (`plugin`), which the host fills in for a plugin's tool.
+    /// Adds a tool. Its spec names its origin in `plugin`, which the host sets for a plugin's tool.
     ///
     /// # Errors
-    /// Its name, description or schema is not taken, or there are too many; the registry is then as it was.
+    /// The name, description or schema is not accepted, or there are too many tools. The registry
+    /// is then unchanged.
     pub fn add(&mut self, tool: SharedTool) -> Result<(), RegistryError> {
         let spec = Arc::new(tool.spec().clone());
         let origin = origin(&spec);
@@ -81,7 +86,7 @@ impl ToolRegistry {
         Ok(())
     }
 
-    /// Checks all but the name's form, and compiles the check of arguments.
+    /// Checks everything except the syntax of the name, and compiles the argument check.
     fn check(&self, spec: &ToolSpec) -> Result<Arc<CheckArguments>, String> {
         if let Some(taken) = self.entries.get(&spec.name) {
             let taken_by = origin(&taken.spec);
@@ -103,12 +108,12 @@ impl ToolRegistry {
         schema::compile_arguments(&spec.parameters)
     }
 
-    /// Takes out the tool of this name.
+    /// Removes the tool of this name.
     pub fn remove(&mut self, name: &str) -> Option<ToolEntry> {
         self.entries.remove(name)
     }
 
-    /// Returns the tools that `names` contains.
+    /// Returns a registry with only the tools in `names`.
     #[must_use]
     pub fn only(&self, names: &[String]) -> Self {
         let mut only = self.clone();
@@ -116,18 +121,18 @@ impl ToolRegistry {
         only
     }
 
-    /// The tool of this name.
+    /// Returns the tool of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&ToolEntry> {
         self.entries.get(name)
     }
 
-    /// All tools: built-in first, then by plugin name, then by tool name. The order is stable, so that provider prompt caches
-    /// hold.
+    /// Returns all tools: built-in first, then by plugin name, then by tool name. The stable order
+    /// keeps provider prompt caches valid.
     #[must_use]
     pub fn entries(&self) -> Vec<&ToolEntry> {
         let mut entries: Vec<&ToolEntry> = self.entries.values().collect();
-        // Stable, and the map is in order of tool names; `None`, the built-in tools, sorts first.
+        // The sort is stable and the map is ordered by tool name; `None` (built-in) sorts first.
         entries.sort_by(|a, b| a.spec.plugin.cmp(&b.spec.plugin));
         entries
     }
@@ -142,7 +147,7 @@ impl ToolRegistry {
     }
 }
 
-/// Whether providers take this as the name of a tool: `[a-zA-Z0-9_-]{1,64}`.
+/// Whether providers accept this as a tool name: `[a-zA-Z0-9_-]{1,64}`.
 #[must_use]
 pub fn is_tool_name(name: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&name.len())

@@ -1,9 +1,10 @@
-//! Files that a command left in a folder and git would run at the user's next command there, outside of any confinement: hooks, and
-//! settings of a repository that name programs. That may be the workspace's own repository, one below it, or a folder that is
-//! only laid out like one.
+//! Finds files left by a confined command that git would run at the user's next, unconfined git
+//! command: hooks, and repository settings that name programs. The repository may be the
+//! workspace's own, one below it, or a directory that only looks like one.
 //!
-//! Files that existed before the command are the user's; others are found after it and taken out of git's way, never removed.
-//! It must not know how commands are confined. Start from [`Before`].
+//! Files that existed before the command belong to the user. Other files are renamed so that git
+//! ignores them; they are never deleted. This module must not know how commands are confined. Start
+//! from [`Before`].
 
 mod settings;
 
@@ -21,11 +22,11 @@ use crate::beneath::open_regular;
 use crate::git::{COMMON, is_repository, is_repository_with};
 use settings::is_harmless;
 
-/// Bounds of a search, so that a workspace of any size costs little.
+/// Limits of a search, so that the cost is bounded for any workspace.
 #[derive(Clone, Copy)]
 struct Bounds {
     folders: usize,
-    /// Files and folders in all of them.
+    /// Total number of files and directories.
     entries: usize,
 }
 
@@ -34,40 +35,41 @@ const BOUNDS: Bounds = Bounds {
     entries: 2_000_000,
 };
 
-/// Largest settings file that is read. Real ones have some hundred bytes.
+/// Maximum size of a settings file that is read, in bytes. Real ones have a few hundred bytes.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
-/// Maximum total size of the settings that are kept to be put back.
+/// Maximum total size of the settings that are kept for restoring, in bytes.
 const MAX_KEPT_BYTES: u64 = 16 << 20;
 
-/// Ending of what was taken out of git's way.
+/// Suffix of renamed files.
 const REFUSED: &str = "refused";
 
-/// Files of a repository's folder with settings.
+/// Settings files in a git directory.
 const SETTINGS: [&str; 2] = ["config", "config.worktree"];
 
-/// Files that git would run, in their state before a command.
+/// State, before a command, of the files that git would run.
 pub(super) struct Before {
     roots: Roots,
     known: BTreeMap<PathBuf, Known>,
 }
 
-/// The folders that the command may change. Files are read and renamed through their handles, so that no link, not even one that
-/// is swapped in meanwhile, leads to a file that the command could not reach.
+/// Directories that the command may change. Files are read and renamed through directory handles,
+/// so that no symlink, not even one that is swapped in meanwhile, leads to a file that the command
+/// itself could not reach.
 struct Roots {
     folders: Vec<PathBuf>,
     open: Vec<(PathBuf, Dir)>,
 }
 
-/// Fingerprint of a file that decides what git runs.
+/// Fingerprint of a file that decides which programs git runs.
 struct Known {
     stamp: Stamp,
-    /// Bytes to be put back.
+    /// Content to restore.
     bytes: Option<Vec<u8>>,
 }
 
-/// Stamp of a file, equal when it was not changed: device, number, and time of the last change of any kind; of a link, also
-/// those of its target.
+/// Stamp of a file: device, inode, and ctime. Equal stamps mean an unchanged file. For a symlink
+/// the second element describes its target.
 type Stamp = [Option<(u64, u64, i64, i64)>; 2];
 
 impl Roots {
@@ -82,7 +84,8 @@ impl Roots {
         Self { folders, open }
     }
 
-    /// Returns the handle for a file, and the folder that it really lies in relative to that; `None` outside of all of them.
+    /// Returns the root handle for a file, and its canonical directory relative to that root;
+    /// `None` if it is outside of all roots.
     fn place(&self, path: &Path) -> Option<(&Dir, PathBuf)> {
         let folder = path.parent()?.canonicalize().ok()?;
         self.open.iter().find_map(|(root, dir)| {
@@ -91,7 +94,7 @@ impl Roots {
         })
     }
 
-    /// Reads a regular file that is not larger than settings are.
+    /// Reads a regular file, if it is not larger than a settings file may be.
     fn read(&self, path: &Path) -> Option<Vec<u8>> {
         let (dir, folder) = self.place(path)?;
         let (file, _) = open_regular(dir, &folder.join(path.file_name()?)).ok()??;
@@ -102,7 +105,7 @@ impl Roots {
         (bytes.len() as u64 <= MAX_SETTINGS_BYTES).then_some(bytes)
     }
 
-    /// Formats a path relative to the workspace, or completely when it is outside.
+    /// Formats a path relative to the workspace, or as an absolute path if it is outside.
     fn shown(&self, path: &Path) -> String {
         let within = self
             .folders
@@ -114,7 +117,7 @@ impl Roots {
 }
 
 impl Before {
-    /// Records the state of all that the command may change.
+    /// Records the state of all files that the command may change.
     pub(super) fn look(folders: &[PathBuf]) -> Self {
         let roots = Roots::open(folders);
         let mut known = BTreeMap::new();
@@ -131,7 +134,7 @@ impl Before {
         Self { roots, known }
     }
 
-    /// Takes what the command left and git would run out of git's way; comes back with a line for each.
+    /// Renames files of the command that git would run. Returns a line for each.
     pub(super) fn refuse_what_git_would_run(&self) -> Vec<String> {
         let mut found = Vec::new();
         let unseen = walk(&self.roots.folders, BOUNDS, |repository| {
@@ -154,7 +157,7 @@ impl Before {
         found
     }
 
-    /// Whether a file lies behind a link that leads to where no command could write.
+    /// Whether a file is reached through a symlink to a directory that the command cannot write.
     fn is_elsewhere(&self, path: &Path) -> bool {
         path.parent().is_some_and(Path::is_symlink) && self.roots.place(path).is_none()
     }
@@ -171,7 +174,7 @@ impl Before {
         }
     }
 
-    /// Comes back with the ending of its name now.
+    /// Renames the file and returns the suffix of its new name.
     fn put_away(&self, path: &Path) -> io::Result<String> {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
         let (root, folder) = self.roots.place(path).ok_or_else(gone)?;
@@ -179,7 +182,7 @@ impl Before {
         let found = root.metadata(&folder)?.permissions();
         let mode = cap_std::fs::PermissionsExt::mode(&found);
         if mode & 0o300 != 0o300 {
-            // What keeps us from it was left there as well.
+            // The command may have removed our write permission, too.
             let open = fs::Permissions::from_mode(mode | 0o700);
             root.set_permissions(&folder, cap_std::fs::Permissions::from_std(open))?;
         }
@@ -191,7 +194,7 @@ impl Before {
             folder.rename(name, &folder, away)
         };
         if renamed(&ending).is_err() {
-            // Something that cannot be replaced has that name.
+            // The target name is taken by something that cannot be replaced.
             ending = format!(".{}.{REFUSED}", crate::clock::new_id());
             renamed(&ending)?;
         }
@@ -204,8 +207,8 @@ impl Before {
     }
 }
 
-/// Hands on every repository, and every folder that one may take its settings from, in these folders. Comes back with what could
-/// not be looked at.
+/// Passes every repository in these directories to `repository`, and every directory that a
+/// repository may take its settings from. Returns the paths that could not be searched.
 fn walk(
     roots: &[PathBuf],
     bounds: Bounds,
@@ -242,14 +245,15 @@ fn walk(
                 return unseen;
             }
             let name = entry.file_name();
-            // A link leads to a folder that is found by itself, or to one that the command could not write.
+            // The target of a symlink is found separately, or is not writable for the command.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(folder.join(&name));
             }
             names.insert(name);
         }
         let has = |name: &str| names.contains(OsStr::new(name));
-        // A repository elsewhere can name this one as where its settings are; then there is no `HEAD` in it.
+        // A repository elsewhere can name this directory as its common directory; then there is no
+        // `HEAD` in it.
         if is_repository_with(has) || (has("objects") && has("refs")) {
             repository(&folder);
         }
@@ -257,14 +261,15 @@ fn walk(
     unseen
 }
 
-/// Returns the existing files of a repository that decide what git runs. The folder of hooks comes before its entries: when it is
-/// a link that is renamed, its target holds no hooks.
+/// Returns the existing files of a repository that decide which programs git runs. The hooks
+/// directory comes before its entries: if it is a symlink that is renamed, its target no longer
+/// contains hooks.
 fn deciding(repository: &Path) -> Vec<PathBuf> {
     let hooks = repository.join("hooks");
     let mut found: Vec<PathBuf> = SETTINGS.map(|name| repository.join(name)).to_vec();
     found.push(repository.join(COMMON));
     let within = fs::read_dir(&hooks).into_iter().flatten().flatten();
-    // The walk comes to these as well, and says when there are too many.
+    // The walk reaches these entries too, and reports if there are too many.
     let within = within.take(BOUNDS.entries);
     found.push(hooks);
     found.extend(within.map(|entry| entry.path()));
@@ -272,12 +277,12 @@ fn deciding(repository: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns git's use of such a file, if that is more than to read it.
+/// Returns how git would use such a file, if it does more than read it.
 fn danger(roots: &Roots, repository: &Path, path: &Path) -> Option<&'static str> {
     let own = path.symlink_metadata().ok()?;
     let name = path.file_name()?.to_string_lossy();
     if path.parent() != Some(repository) {
-        // What a link leads to may change later.
+        // The target of a symlink can change later.
         let is_run = own.is_symlink() || (own.is_file() && own.mode() & 0o111 != 0);
         return (is_run && !name.contains('.')).then_some("is run");
     }
@@ -286,7 +291,7 @@ fn danger(roots: &Roots, repository: &Path, path: &Path) -> Option<&'static str>
         COMMON => (!is_of_worktree(roots, repository, path))
             .then_some("has git take settings from elsewhere"),
         _ => {
-            // One with a second name can be changed by that.
+            // A hard link would allow changing the file under its other name.
             let is_alone = own.is_file() && own.nlink() == 1;
             let text = || String::from_utf8(roots.read(path)?).ok();
             let is_harmless = is_alone && text().is_some_and(|text| is_harmless(&text));
@@ -295,7 +300,8 @@ fn danger(roots: &Roots, repository: &Path, path: &Path) -> Option<&'static str>
     }
 }
 
-/// Whether this is the folder of a linked worktree, within the repository that its file leads back to.
+/// Whether this is the directory of a linked worktree, inside the repository that its file points
+/// to.
 fn is_of_worktree(roots: &Roots, folder: &Path, common: &Path) -> bool {
     let above = folder
         .parent()
@@ -311,7 +317,7 @@ fn is_of_worktree(roots: &Roots, folder: &Path, common: &Path) -> bool {
 
 fn stamp(path: &Path) -> Stamp {
     let of = |found: fs::Metadata| {
-        // What is in a folder has stamps of its own.
+        // The entries of a directory have stamps of their own.
         let (changed, part) = if found.is_dir() {
             (0, 0)
         } else {

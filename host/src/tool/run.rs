@@ -1,6 +1,6 @@
-//! Runs one tool call to its end, whatever the tool does: hang, panic, answer too much.
+//! Runs one tool call to completion, even if the tool hangs, panics or returns too much.
 //!
-//! It must not know whether the call may run; that was decided before. Start from [`run_call`].
+//! It must not know whether the call is allowed; that was decided before. Start from [`run_call`].
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -15,20 +15,20 @@ use super::{Tool, ToolCtx, ToolOutput};
 use crate::point::deadline::within;
 use crate::point::failure::{Failure, panic_text};
 
-/// Deadline of a call when the configuration says nothing. Longer than the longest that `bash` takes for a command, which is
-/// then told as that command's own.
+/// Default deadline of a call. Longer than the maximum for a `bash` command, whose own deadline
+/// then gives the better message.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(660);
 
-/// Most bytes of an answer when the configuration says nothing.
+/// Default limit of the output, in bytes.
 pub const DEFAULT_MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Time that a tool has to stop by itself, and to report what it did so far, before it is dropped. Longer than processes have
-/// between SIGTERM and SIGKILL.
+/// Time that a tool gets to stop by itself and report its partial result before it is dropped.
+/// Longer than the time between SIGTERM and SIGKILL for processes.
 const STOP_GRACE: Duration = Duration::from_secs(4);
 
-/// Runs the tool and says how long it took. When `deadline` has passed or the call's token is set, the tool is told to stop
-/// and then dropped; the answer says so. Never panics and never takes much longer than the deadline, which stands still while the
-/// tool waits for a person or for its turn.
+/// Runs the tool and measures the time. On the deadline, or if the call is cancelled, the tool is
+/// told to stop and then dropped, and the output says so. Never panics, and never takes much longer
+/// than the deadline, which is suspended while the tool waits for the user or for its turn.
 pub async fn run_call(
     tool: &dyn Tool,
     arguments: Value,
@@ -51,8 +51,8 @@ async fn run_bounded(
     if ctx.cancel.is_cancelled() {
         return ToolOutput::error("cancelled before it ran");
     }
-    // The tool's own token: a deadline stops this call only, and a tool that ends because its token was set cannot be taken
-    // for one that ended by itself.
+    // The tool gets its own token. A deadline must stop this call only, and a tool that ends
+    // because of a cancelled token must not look like one that ended by itself.
     let inner = ToolCtx {
         caller: ctx.caller.clone(),
         cancel: CancellationToken::new(),
@@ -61,7 +61,7 @@ async fn run_bounded(
     };
     let _stop_on_drop = inner.cancel.clone().drop_guard();
     let name = tool.spec().name.clone();
-    // In a block of its own, so that a panic while the future is made is caught as well.
+    // The async block also catches a panic while the future is created.
     let call = AssertUnwindSafe(async { tool.run(arguments, &inner).await })
         .catch_unwind()
         .map(|outcome| Ok(outcome.unwrap_or_else(|panic| panicked(&name, panic.as_ref()))));

@@ -1,7 +1,7 @@
-//! Settings for confining `bash`, and their result on this machine.
+//! Settings for confining `bash`, and the resulting confinement on this machine.
 //!
-//! Pure: what the machine can do is found out by `process::confine`, and the paths are made whole by whoever reads the
-//! settings. Start from [`commands`].
+//! Pure: `process::confine` detects the capabilities of the machine, and the code that reads the
+//! settings resolves the paths. Start from [`commands`].
 
 use std::path::PathBuf;
 
@@ -19,8 +19,8 @@ pub(crate) enum Need {
     /// Commands run confined or not at all.
     #[default]
     Required,
-    /// Commands run confined. On a machine that has none of the mechanisms they run with all rights of the user, and a notice
-    /// says so. Where a mechanism is there and failed, they are refused.
+    /// Commands run confined. On a machine without any mechanism they run with all rights of the
+    /// user, and a notice says so. If a mechanism exists but failed, commands are refused.
     WhenPossible,
     /// Commands run with all rights of the user.
     Off,
@@ -30,14 +30,14 @@ pub(crate) enum Need {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Choice {
-    /// The first that holds, in the order below.
+    /// First mechanism that works, in the order below.
     #[default]
     Auto,
-    /// Namespaces that Rind makes.
+    /// Namespaces created by Rind.
     Namespaces,
-    /// Namespaces that the program `bwrap` makes.
+    /// Namespaces created by the program `bwrap`.
     Bwrap,
-    /// Landlock and the system call filter alone.
+    /// Landlock and the system call filter only.
     Landlock,
 }
 
@@ -49,31 +49,35 @@ pub(crate) struct SandboxConfig {
     pub bash: Option<Need>,
     /// Confinement of commands. Default: auto.
     pub mechanism: Choice,
-    /// Whether they may open network connections. Default: no.
+    /// Whether commands may open network connections. Default: no.
     pub network: bool,
-    /// Folders and files that they may read besides the workspace, the system and the usual tools.
+    /// Directories and files that commands may read, in addition to the workspace, the system and
+    /// the usual tools.
     pub read: Vec<String>,
-    /// Folders and files that they may change besides the workspace. They must be there.
+    /// Directories and files that commands may change, in addition to the workspace. Each must
+    /// exist.
     pub write: Vec<String>,
     /// Environment variables that they get besides the usual ones: names, and prefixes such as
     /// `APP_*`. A name that looks like a secret (`KEY`, `TOKEN`, `SECRET`, `PASSWORD` …) is passed
     /// only if it is written out. Scripts get the same variables.
     pub env: Passed,
-    /// Most memory of all processes of a command together, in MiB. Default: three quarters of the machine's.
+    /// Maximum memory of all processes of a command together, in MiB. Default: three quarters of
+    /// the machine's memory.
     #[serde(deserialize_with = "number::within_if_set::<16, 0x0400_0000, _, _>")]
     pub memory_mb: Option<u64>,
-    /// Most processes and threads of a command. Default: 128 for each processor, at least 512 and
-    /// at most 4096.
+    /// Maximum number of processes and threads of a command. Default: 128 for each processor, at
+    /// least 512 and at most 4096.
     #[serde(deserialize_with = "number::within_if_set::<8, 4_194_304, _, _>")]
     pub processes: Option<u64>,
-    /// Largest file that a command may write, in MiB. Default: 16 GiB.
+    /// Maximum size of a file that a command writes, in MiB. Default: 16 GiB.
     #[serde(deserialize_with = "number::within_if_set::<1, 0x0400_0000, _, _>")]
     pub file_mb: Option<u64>,
-    /// Most free space of a disk that a command may take, in MiB. Default: 64 GiB, and never the last of it.
+    /// Maximum amount of free disk space that a command may use up, in MiB. Default: 64 GiB, and
+    /// never all of it.
     #[serde(deserialize_with = "number::within_if_set::<1, 0x4000_0000, _, _>")]
     pub disk_mb: Option<u64>,
-    /// Most that the temporary folder of a command may hold where it is in memory, in MiB. Default: a quarter of the machine's
-    /// memory, at most 4 GiB.
+    /// Maximum size of a command's temporary directory if that is in memory, in MiB. Default: a
+    /// quarter of the machine's memory, at most 4 GiB.
     #[serde(deserialize_with = "number::within_if_set::<1, 0x0400_0000, _, _>")]
     pub temporary_mb: Option<u64>,
 }
@@ -104,10 +108,10 @@ impl Section for SandboxConfig {
     const NAME: &'static str = "sandbox";
 }
 
-/// Returns the way in which commands run, from the settings and what was
-/// [detected](crate::tool::process::confine::detect). `keeper` is Rind's own binary, which ends
-/// what unconfined commands leave behind. `retried` is the confinement that each call tries to set up again where that has
-/// failed.
+/// Returns how commands run, from the settings and the
+/// [detected](crate::tool::process::confine::detect) confinement. `keeper` is Rind's own binary,
+/// which ends the leftover processes of unconfined commands. `retried` is a confinement that failed
+/// and that each call tries to set up again.
 #[must_use]
 pub(crate) fn commands(
     config: &SandboxConfig,
@@ -122,7 +126,7 @@ pub(crate) fn commands(
             || Confining::Refused(why.clone()),
             |retried| Confining::Retried(retried.clone()),
         ),
-        // An operator who chooses a mechanism wants that one or none.
+        // An operator who names a mechanism wants that one or none.
         (Need::WhenPossible, Err(Obstacle::Missing(why))) if config.mechanism == Choice::Auto => {
             Confining::Unconfined {
                 why: why.clone(),
@@ -144,7 +148,7 @@ mod tests {
     use super::*;
     use crate::tool::process::confine::{Confinement, Mechanism};
 
-    /// Name of the way in which commands run.
+    /// Name of the variant.
     fn way(bash: Option<Need>, mechanism: Choice, obstacle: Obstacle) -> &'static str {
         let config = SandboxConfig {
             bash,

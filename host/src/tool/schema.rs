@@ -1,7 +1,8 @@
-//! Compiles a tool's JSON Schema into the check of its arguments.
+//! Compiles a tool's JSON Schema into a check of its arguments.
 //!
-//! Schemas come from plugins and servers, so they are bounded before and while they run: size, depth, references, regular
-//! expressions. It must not know tools. Start from [`compile`].
+//! Schemas come from plugins and servers and may be hostile, so size, depth, references and regular
+//! expressions are bounded before compiling, and the work of a check before running it. This module
+//! must not know tools. Start from [`compile`].
 
 mod absent;
 
@@ -18,41 +19,43 @@ use crate::point::payload::CheckArguments;
 pub use absent::drop_nulls;
 pub(crate) use absent::without_optional_nulls;
 
-/// Largest schema, written as compact JSON.
+/// Maximum size of a schema as compact JSON, in bytes.
 pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 
-/// Deepest nesting of a schema.
+/// Maximum nesting depth of a schema.
 pub const MAX_SCHEMA_DEPTH: usize = 64;
 
-/// Number of errors that one check reports.
+/// Maximum number of errors that one check reports.
 const TOLD_ERRORS: usize = 3;
 
-/// Longest text of one told error; the text may quote an argument of any size.
+/// Maximum length of one reported error, in bytes; its text may quote an argument of any size.
 const TOLD_BYTES: usize = 300;
 
-/// Steps of backtracking that one regular expression may take on one text.
+/// Maximum number of backtracking steps of one regular expression on one text.
 const MAX_BACKTRACK_STEPS: usize = 10_000;
 
-/// Largest compiled regular expression.
+/// Maximum size of a compiled regular expression.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
-/// Maximum number of subschemas that may apply to one value, counted through references. More is a schema that was built to be
-/// slow.
+/// Maximum number of subschemas that may apply to one value, counted through references. A schema
+/// with more was built to be slow.
 const MAX_APPLIED_SCHEMAS: u64 = 10_000;
 
-/// Maximum number of subschemas that may be tried on one call's arguments.
+/// Maximum number of subschema checks for one call's arguments.
 const MAX_TRIED_SCHEMAS: u64 = 10_000_000;
 
-/// Maximum nesting of references and combinations before one value is checked.
+/// Maximum nesting of references and combinations on one value.
 const MAX_CHAIN_DEPTH: usize = 16;
 
-/// Maximum product of subschemas and values in one check. Each pair costs some ten nanoseconds, and nothing can interrupt it.
+/// Maximum product of subschemas and values in one check. Each pair costs about ten nanoseconds,
+/// and the check cannot be interrupted.
 const MAX_PAIRS: usize = 2_000_000;
 
-/// Subschemas times values up to which the errors of a check are listed: a list may hold one for every pair.
+/// Maximum product of subschemas and values for which errors are listed: the list may hold one
+/// error per pair.
 const MAX_LISTED_PAIRS: usize = 50_000;
 
-/// Keywords that check nothing themselves; references are counted by what they refer to.
+/// Keywords that check nothing themselves. References are counted by their targets.
 const UNCHECKED: [&str; 7] = [
     "$ref",
     "$defs",
@@ -63,11 +66,11 @@ const UNCHECKED: [&str; 7] = [
     "examples",
 ];
 
-/// Compiles a schema into a check. The check's error is one sentence that names the JSON path and what was expected, for at
-/// most the first three faults.
+/// Compiles a schema into a check. The error of the check is one sentence with the JSON path and
+/// the expectation, for at most the first three faults.
 ///
 /// # Errors
-/// Why the schema is refused.
+/// Reason why the schema is refused.
 pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, String> {
     let load = check_bounds(schema)?;
     let n_subschemas = json::n_values(schema);
@@ -77,17 +80,17 @@ pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, String> {
     }))
 }
 
-/// Compiles a tool's schema into a check of its arguments, in which `null` may stand for a property that is left out; see
-/// [`drop_nulls`].
+/// Compiles a tool's schema into a check of its arguments that accepts `null` for an optional
+/// property; see [`drop_nulls`].
 ///
 /// # Errors
-/// Why the schema is refused.
+/// Reason why the schema is refused.
 pub fn compile_arguments(schema: &Value) -> Result<Arc<CheckArguments>, String> {
     let check = compile(schema)?;
     let schema = schema.clone();
     Ok(Arc::new(move |arguments: &Value| {
         check(arguments).or_else(|why| {
-            // Nested arguments are walked only as deep as the schema goes, which is bounded.
+            // The recursion follows the schema, whose depth is bounded.
             let mut without = arguments.clone();
             drop_nulls(&schema, &mut without);
             if without == *arguments {
@@ -110,20 +113,20 @@ fn build(schema: &Value) -> Result<Validator, String> {
         .map_err(|error| format!("the schema is not valid: {}", told(&error)))
 }
 
-/// The first fault of something that a person wrote.
+/// First fault in a file written by the user.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Misfit {
-    /// The keys that lead to it, from the outermost.
+    /// Keys that lead to the fault, outermost first.
     pub keys: Vec<String>,
     /// Problem, without its position.
     pub message: String,
 }
 
-/// Checks settings, and says which of them is wrong first; `None` when they fit. The bounds are those of [`compile`] for the
-/// schema; a person's own file needs none.
+/// Checks settings and returns the first fault; `None` if they are valid. The schema is bounded as
+/// in [`compile`]; the user's own file needs no bounds.
 ///
 /// # Errors
-/// Why the schema is refused.
+/// Reason why the schema is refused.
 pub fn misfit(schema: &Value, settings: &Value) -> Result<Option<Misfit>, String> {
     check_bounds(schema)?;
     let validator = build(schema)?;
@@ -181,7 +184,7 @@ fn check(
     if json::depth(arguments) > json::MAX_DEPTH || !fits_load(arguments, load) {
         return Err("the arguments are nested too deeply for this tool".to_owned());
     }
-    // This allocates nothing for what does not fit; listing errors may.
+    // `is_valid` does not allocate for invalid values, unlike listing errors.
     if validator.is_valid(arguments) {
         return Ok(());
     }
@@ -208,7 +211,8 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// Whether checking these arguments is bounded: each level of nesting multiplies the work by at most `load`.
+/// Whether the check of these arguments is bounded: each level of nesting multiplies the work by at
+/// most `load`.
 fn fits_load(arguments: &Value, load: u64) -> bool {
     let mut level = vec![arguments];
     let mut tried = 1_u64;
@@ -222,13 +226,13 @@ fn fits_load(arguments: &Value, load: u64) -> bool {
     true
 }
 
-/// Checks what can be checked before compiling, and says how many subschemas apply to one value at most; 1 when the schema's
-/// own size bounds the work.
+/// Checks the bounds of a schema before compiling. Returns the maximum number of subschemas that
+/// apply to one value, or 1 if the schema's own size bounds the work.
 fn check_bounds(schema: &Value) -> Result<u64, String> {
     if schema.get("type").and_then(Value::as_str) != Some("object") {
         return Err("the schema must be an object with `\"type\": \"object\"`".to_owned());
     }
-    // Depth first: it is what the serializer and everything after it rely on.
+    // Check the depth first: the serializer and all later code rely on it.
     if json::depth(schema) > MAX_SCHEMA_DEPTH {
         return Err(format!(
             "the schema is nested deeper than {MAX_SCHEMA_DEPTH} levels"
@@ -269,8 +273,9 @@ fn references_of(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
         .filter_map(|key| map.get(key)?.as_str())
 }
 
-/// Counts how many subschemas apply to one value through references: a reference that reaches itself without going into the
-/// value would never end, and references that fan out would take for ever.
+/// Counts the subschemas that apply to one value through references. A reference that reaches
+/// itself without descending into the value would never end, and references that fan out would take
+/// exponential time.
 struct Load<'a> {
     root: &'a Value,
     /// Load of the references seen so far; `None` while one is being counted.
@@ -286,7 +291,8 @@ impl<'a> Load<'a> {
         Ok(largest)
     }
 
-    /// Load of one schema on the value it is applied to. Only keywords that stay on that value count.
+    /// Returns the load of one schema on the value it applies to. Only keywords that stay on that
+    /// value count.
     fn of(&mut self, schema: &'a Value, depth: usize) -> Result<u64, String> {
         let Value::Object(map) = schema else {
             return Ok(1);
@@ -294,7 +300,7 @@ impl<'a> Load<'a> {
         if depth > MAX_CHAIN_DEPTH {
             return Err(EXPLOSIVE.to_owned());
         }
-        // A reference with nothing but words beside it is not a second check of the value.
+        // A reference with only annotations beside it is not a second check of the value.
         let is_plain = references_of(map).next().is_some()
             && map.keys().all(|key| UNCHECKED.contains(&key.as_str()));
         let mut load = u64::from(!is_plain);
@@ -325,7 +331,8 @@ impl<'a> Load<'a> {
             None => {}
         }
         self.known.insert(reference, None);
-        // Anchors and escaped pointers are rare in tools, and one that is not followed here is not bounded either.
+        // Anchors and escaped pointers are rare in tools, and a reference that is not followed here
+        // would not be bounded.
         let target = self
             .root
             .pointer(reference.trim_start_matches('#'))

@@ -1,37 +1,40 @@
-//! Subject of a call, as the operator's rules and a yes for the session see it: a command, or a file.
+//! Subject of a call, as operator rules and "always" answers see it: a command or a file.
 //!
-//! A tool says it of its own calls. It must not know what is decided. Start from [`Subject`].
+//! Each tool reports the subject of its own calls. This module must not know decisions. Start from
+//! [`Subject`].
 
 use super::command::{Command, MAX_COVER_BYTES};
 
-/// Subject of a call, besides its tool.
+/// Subject of a call, in addition to its tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Subject {
-    /// No subject: rules can only name the tool.
+    /// No subject: rules can only match the tool.
     #[default]
     Any,
-    /// A command for a shell.
+    /// A shell command.
     Command(Command),
     /// A file of the workspace.
     File(WorkspacePath),
-    /// A folder of the workspace with everything below it.
+    /// A directory of the workspace with everything below it.
     Tree(WorkspacePath),
 }
 
 /// Path in the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkspacePath {
-    /// The path from the workspace, without links and `..`; empty for the workspace itself.
+    /// Path relative to the workspace, with symlinks and `..` resolved; empty for the workspace
+    /// itself.
     Known(String),
-    /// The path is unknown, or outside.
+    /// The path cannot be resolved, or is outside.
     Unknown,
 }
 
 impl Subject {
-    /// Returns the scope of a yes for the session, a text for each part. `tool` is its name.
+    /// Returns the scope of an "always" answer, one text for each part. `tool` is the name of the
+    /// tool.
     ///
     /// # Errors
-    /// Reason why there is no such yes.
+    /// Reason why no "always" answer is possible.
     pub fn covers(&self, tool: &str) -> Result<Vec<String>, String> {
         match self {
             Self::Any => Ok(vec![format!("every call of {tool}")]),

@@ -1,8 +1,9 @@
-//! Walks the workspace as `list_files` and `search` see it: in order, without following links, without what
-//! `.gitignore` and `.ignore` files leave out, and without `.git` itself.
+//! Walks the workspace for `list_files` and `search`: in order, without following symlinks, without
+//! files excluded by `.gitignore` and `.ignore`, and without `.git` itself.
 //!
-//! The `ignore` crate judges the patterns, but each folder is opened from the handle of the one that it is in: a walk by path
-//! could be led out by a link that is swapped in while it runs.
+//! The `ignore` crate evaluates the patterns, but each directory is opened relative to the handle
+//! of its parent. A walk by path could be led out of the workspace by a symlink that is swapped in
+//! while it runs. Start from [`walk`].
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -20,13 +21,13 @@ use super::workspace::{Workspace, WorkspaceError};
 /// Maximum number of entries in one walk.
 const MAX_ENTRIES: usize = 200_000;
 
-/// Deepest folder one walk enters, counted from where it starts.
+/// Maximum depth, relative to the start of the walk.
 pub(super) const MAX_DEPTH: u32 = 64;
 
-/// Largest ignore file that is read.
+/// Maximum size of an ignore file that is read, in bytes.
 const MAX_IGNORE_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Later files win, as in ripgrep.
+/// Names of ignore files. Later ones take precedence, as in ripgrep.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,15 +42,16 @@ pub(super) enum EntryKind {
 pub(super) enum WalkEnd {
     /// The walk visited all entries, or the visitor stopped it.
     Complete,
-    /// The limit of one walk was reached.
+    /// The limit on entries was reached.
     TooMany,
 }
 
-/// A file pattern. It counts from the workspace and from the folder that is walked: models write both.
+/// A file pattern. It may be relative to the workspace or to the start of the walk, because models
+/// write both.
 pub(super) struct FileGlob(GlobMatcher);
 
 impl FileGlob {
-    /// Compiles a pattern. One without a slash matches the name in any folder.
+    /// Compiles a pattern. A pattern without a slash matches the base name in any directory.
     pub(super) fn new(pattern: &str) -> Result<Self, String> {
         let anywhere = if pattern.contains('/') {
             pattern.trim_start_matches('/').to_owned()
@@ -69,10 +71,11 @@ impl FileGlob {
     }
 }
 
-/// Function to call with the folder that an entry is in, its path from the root, and its kind.
+/// Callback with the directory of an entry, its path relative to the root, and its kind.
 type Visit<'a> = &'a mut dyn FnMut(&Dir, &Path, EntryKind) -> ControlFlow<()>;
 
-/// Visits everything below `start` (relative to the root), `depth` levels deep, each folder before what is in it.
+/// Visits everything below `start` (relative to the root), up to `depth` levels, each directory
+/// before its entries.
 pub(super) fn walk(
     workspace: &Workspace,
     start: &str,
@@ -105,7 +108,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Visits what is in a folder. One that cannot be read, or became something else since it was listed, is passed over.
+    /// Visits the entries of a directory. A directory that cannot be read, or was replaced since it
+    /// was listed, is skipped.
     fn folder(
         &mut self,
         dir: Option<Dir>,
@@ -158,7 +162,8 @@ impl Walk<'_> {
     }
 }
 
-/// Whether git ignores a folder of the workspace, or one that it is in. The path is relative to the workspace.
+/// Whether git ignores a directory of the workspace, or one of its parents. The path is relative to
+/// the workspace.
 pub(crate) fn is_ignored(workspace: &Path, folder: &Path) -> bool {
     let Ok(workspace) = Workspace::open(workspace) else {
         return false;
@@ -181,7 +186,7 @@ pub(crate) fn is_ignored(workspace: &Path, folder: &Path) -> bool {
     folders.any(is_ignored)
 }
 
-/// Names and kinds in a folder, sorted.
+/// Returns the names and kinds of a directory's entries, sorted.
 fn entries(dir: &Dir) -> io::Result<Vec<(OsString, EntryKind)>> {
     let mut entries: Vec<_> = dir
         .entries()?
@@ -201,7 +206,8 @@ fn entries(dir: &Dir) -> io::Result<Vec<(OsString, EntryKind)>> {
     Ok(entries)
 }
 
-/// Patterns of the folders above `start`: those of the workspace, and those above it up to the root of its repository.
+/// Returns the patterns of the directories above `start`: those of the workspace, and those above
+/// it up to the root of its repository.
 fn ignores_above(workspace: &Workspace, start: &Path) -> Vec<Gitignore> {
     let mut ignores = Vec::new();
     let root = workspace.root();
@@ -253,7 +259,7 @@ fn build<R: Read>(folder: &Path, open: impl Fn(&str) -> Option<R>) -> Gitignore 
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-/// Adds what can be read; a pattern that does not parse is passed over, as git does.
+/// Adds the patterns of a file. Invalid patterns are skipped, as in git.
 fn add_lines(builder: &mut GitignoreBuilder, file: Option<impl Read>) {
     let mut content = Vec::new();
     if let Some(file) = file

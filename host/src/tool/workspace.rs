@@ -1,8 +1,8 @@
-//! The folder that built-in tools may touch, and nothing outside of it.
+//! The directory that built-in tools may access, and nothing outside of it.
 //!
-//! Every path is walked beneath one open folder handle: `..`, absolute paths and links that lead out are
-//! refused, also when a link is swapped in between a check and its use. It must not know which tool asks. Start from
-//! [`Workspace`].
+//! Every path is resolved relative to one open directory handle. Absolute paths, `..` and symlinks
+//! that lead outside are refused, even if a symlink is swapped in between a check and its use. This
+//! module must not know which tool asks. Start from [`Workspace`].
 
 mod error;
 mod write;
@@ -23,24 +23,28 @@ use crate::beneath::{Missing, Walked, open_regular, walk};
 pub use error::WorkspaceError;
 pub(super) use write::{Expected, stamp_of};
 
-/// Grace for work that changes nothing, once it is canceled.
+/// Grace period for read-only work after cancellation.
 const CALLED_OFF: Duration = Duration::from_millis(100);
 
-/// The folder that built-in tools may touch.
+/// The directory that built-in tools may access.
+///
+/// All methods take paths as the model writes them: relative to the root, or absolute and inside
+/// it. Most of them block; call them through [`Workspace::blocking`] or [`Workspace::looking`] from
+/// async code.
 #[derive(Debug)]
 pub struct Workspace {
-    /// Root of the workspace, without links.
+    /// Canonical path of the root.
     root: PathBuf,
-    /// Path as it was given, absolute; may contain links.
+    /// Path as given by the caller, made absolute; may contain symlinks.
     given: PathBuf,
     dir: Dir,
 }
 
 impl Workspace {
-    /// Opens an existing folder.
+    /// Opens an existing directory.
     ///
     /// # Errors
-    /// It does not exist or cannot be opened.
+    /// The directory does not exist or cannot be opened.
     pub fn open(root: &Path) -> io::Result<Self> {
         let given = std::path::absolute(root)?;
         let root = root.canonicalize()?;
@@ -48,17 +52,17 @@ impl Workspace {
         Ok(Self { root, given, dir })
     }
 
-    /// Absolute path of the folder, without links.
+    /// Returns the canonical absolute path.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Runs blocking work on files off the async threads. When the returned future is dropped, or `cancel` is set, the work's
-    /// own token is set; work that may take long must watch it.
+    /// Runs blocking file work off the async threads. If the returned future is dropped, or
+    /// `cancel` is set, the token passed to the work is set; long-running work must watch it.
     ///
     /// # Errors
-    /// Those of the work, and [`WorkspaceError::Host`] when it panicked.
+    /// Errors of the work, and [`WorkspaceError::Host`] if it panicked.
     pub async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,
         cancel: &CancellationToken,
@@ -72,11 +76,11 @@ impl Workspace {
             .unwrap_or_else(|error| Err(WorkspaceError::Host(error.to_string())))
     }
 
-    /// [Runs](Self::blocking) work that changes nothing: when it does not end soon after `cancel` is set, it is left behind, and
-    /// so is work that takes longer than `limit`. It can stand in a computation that looks at no token.
+    /// [Runs](Self::blocking) read-only work, and abandons it soon after `cancel` is set or when it
+    /// takes longer than `limit`. The work may be stuck in a computation that checks no token.
     ///
     /// # Errors
-    /// Those of the work, [`WorkspaceError::Cancelled`] and [`WorkspaceError::TooLong`].
+    /// Errors of the work, [`WorkspaceError::Cancelled`] and [`WorkspaceError::TooLong`].
     pub async fn looking<T: Send + 'static>(
         self: &Arc<Self>,
         cancel: &CancellationToken,
@@ -96,7 +100,7 @@ impl Workspace {
         }
     }
 
-    /// The path relative to the root. An absolute path is taken when it begins with the root.
+    /// Returns the path relative to the root. An absolute path must begin with the root.
     pub(super) fn relative<'a>(&self, path: &'a str) -> Result<&'a str, WorkspaceError> {
         let asked = Path::new(path);
         if !asked.is_absolute() {
@@ -109,7 +113,7 @@ impl Workspace {
             .ok_or_else(|| WorkspaceError::Escape(path.to_owned()))
     }
 
-    /// Walks a path from the root. A link at the end is followed.
+    /// Resolves a path from the root, following a symlink at its end.
     fn walk(&self, path: &str, missing: Missing) -> Result<Walked, WorkspaceError> {
         let relative = match self.relative(path)? {
             "" => ".",
@@ -119,7 +123,8 @@ impl Workspace {
             .map_err(|errno| WorkspaceError::from_io(path, errno.into()))
     }
 
-    /// Resolves a path: links and `..` are followed as far as the path exists, the rest must be plain names.
+    /// Resolves a path. Symlinks and `..` are followed as far as the path exists; the remaining
+    /// components must be plain names.
     #[must_use]
     pub fn place(&self, path: &str) -> WorkspacePath {
         self.walk(path, Missing::Named)
@@ -128,7 +133,7 @@ impl Workspace {
             })
     }
 
-    /// Opens a regular file for reading and tells its size in bytes.
+    /// Opens a regular file for reading and returns its size in bytes.
     ///
     /// # Errors
     /// See [`WorkspaceError`].
@@ -148,7 +153,8 @@ impl Workspace {
         opened.ok_or_else(|| WorkspaceError::NotAFile(path.to_owned()))
     }
 
-    /// The path of an existing folder relative to the root, without links and `..`; the root itself is empty.
+    /// Returns the path of an existing directory relative to the root, with symlinks and `..`
+    /// resolved; empty for the root.
     ///
     /// # Errors
     /// See [`WorkspaceError`].
@@ -167,14 +173,15 @@ impl Workspace {
         opened.map_err(|source| WorkspaceError::from_io(path, source))
     }
 
-    /// Returns the version of a file: the hash of its content, or its attributes when it is larger than `cap` bytes.
+    /// Returns the version of a file: the hash of its content, or its attributes if it is larger
+    /// than `cap` bytes.
     pub(super) fn version(&self, path: &str, cap: u64) -> Result<Version, WorkspaceError> {
         let (file, _) = self.open_file(path)?;
         write::version_of(file, cap).map_err(|source| WorkspaceError::from_io(path, source))
     }
 
-    /// Returns how a file's other names (hard links) are told in a preview of a write, which changes its content under all of
-    /// them; empty if it has none.
+    /// Formats a note for write previews about the other names (hard links) of a file, whose
+    /// content changes too; empty if there are none.
     pub(super) fn other_names(&self, path: &str) -> Result<String, WorkspaceError> {
         let (file, _) = self.open_file(path)?;
         let metadata = file.metadata();
@@ -202,7 +209,7 @@ impl Workspace {
             return Err(too_large(bytes));
         }
         let mut content = Vec::new();
-        // The size may be wrong: files grow, and those of `/proc` say 0.
+        // The reported size can be wrong: files grow, and files in `/proc` report 0.
         file.take(cap + 1)
             .read_to_end(&mut content)
             .map_err(|source| WorkspaceError::from_io(path, source))?;
@@ -213,8 +220,8 @@ impl Workspace {
     }
 }
 
-/// Finds the file that a listing shows under this name because its own is not UTF-8: each wrong byte stands there as U+FFFD. `None`
-/// when there is no such file, or more than one.
+/// Finds the file that a listing shows under this name because its real name is not UTF-8: each
+/// invalid byte appears as U+FFFD. `None` if there is no such file, or more than one.
 fn shown_as(folder: &Dir, name: &str) -> Option<OsString> {
     if !name.contains(char::REPLACEMENT_CHARACTER) {
         return None;

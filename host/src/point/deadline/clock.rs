@@ -1,4 +1,7 @@
-//! The clock of a call, which stands still while the call waits.
+//! The clock of a call, which stops while the call waits.
+//!
+//! Waits propagate outwards: a call that is part of another call stops the clock of the outer call
+//! as well. Start from [`CallClock`].
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -9,24 +12,24 @@ use crate::lock::lock;
 pub(super) struct CallClock {
     pub(super) started: Instant,
     pub(super) waits: Mutex<Waits>,
-    /// The call that this one is part of: it stands still as well.
+    /// Clock of the call that made this one; it stops as well.
     pub(super) outer: Option<Arc<CallClock>>,
-    /// Pauses of what the call holds.
+    /// Pauses to record into while this call waits for the user.
     pub(super) held: OnceLock<Arc<Pauses>>,
 }
 
-/// Reason why a call stands still.
+/// Reason why the clock is stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
     /// Waits for another call of the same plugin.
     Turn,
-    /// Waits for the end of such a wait of a call that it made.
+    /// Waits because a call that it made waits for its turn.
     Inner,
     Person,
 }
 
 impl Wait {
-    /// The reason for the call that made this one.
+    /// Returns the reason as seen by the outer call.
     fn of_outer(self) -> Self {
         match self {
             Self::Turn | Self::Inner => Self::Inner,
@@ -38,12 +41,12 @@ impl Wait {
 /// The wait of a call for its turn.
 struct OwnWait {
     since: Instant,
-    /// Pauses of what it waits for, and their time when the wait began.
+    /// Pauses of the current holder, and their total when the wait began.
     pauses: Option<(Arc<Pauses>, Duration)>,
 }
 
 impl OwnWait {
-    /// Returns the time of the wait that counts.
+    /// Returns the part of the wait that counts towards the bound.
     fn counted(&self, now: Instant) -> Duration {
         let passed = now.saturating_duration_since(self.since);
         let paused = self
@@ -58,9 +61,9 @@ impl OwnWait {
 
 #[derive(Default)]
 pub(super) struct Waits {
-    /// Running waits, its own and those of calls within it, and the time that they took.
+    /// Open waits, including those of inner calls, and their total time.
     all: Stopwatch,
-    /// The wait of the call itself, if it waits.
+    /// The call's own wait for its turn, if one is open.
     own: Option<OwnWait>,
     own_total: Duration,
 }
@@ -101,7 +104,7 @@ impl CallClock {
         }
     }
 
-    /// Returns the time of the call itself so far, and the time it waited for its turn.
+    /// Returns the call's own running time, and the time it waited for its turn.
     pub(super) fn read(&self, now: Instant) -> (Duration, Duration) {
         let waits = lock(&self.waits);
         let own = waits

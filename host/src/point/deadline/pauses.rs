@@ -1,13 +1,14 @@
-//! Time in which the holder of something waited for a person.
+//! Time that the holder of a shared resource spent waiting for the user.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Time in which whoever holds something that others wait for waited for a person.
+/// Time that the holder of a shared resource, such as a plugin instance, spent waiting for the
+/// user.
 #[derive(Debug, Default)]
 pub(crate) struct Pauses(pub(super) Mutex<Stopwatch>);
 
-/// Time in which at least one wait was open.
+/// Measures the time during which at least one wait was open.
 #[derive(Debug, Default)]
 pub(super) struct Stopwatch {
     pub(super) n_open: u32,
@@ -30,7 +31,7 @@ impl Stopwatch {
         }
     }
 
-    /// Returns the time of all waits so far.
+    /// Returns the total time of all waits so far.
     pub(super) fn total(&self, now: Instant) -> Duration {
         let open = self
             .since

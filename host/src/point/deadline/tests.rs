@@ -76,7 +76,7 @@ fn while_a_person_thinks_about_a_question_of_the_holder_no_wait_counts() {
     let pauses = Arc::<Pauses>::default();
     let holder = Arc::new(clock_of(None));
     holder.held.set(pauses.clone()).unwrap();
-    // It asks by way of a call of its own.
+    // The holder asks the user through a nested call.
     let asker = clock_of(Some(holder));
     let waiter = clock_of(None);
     let start = waiter.started;
@@ -86,7 +86,8 @@ fn while_a_person_thinks_about_a_question_of_the_holder_no_wait_counts() {
     assert_eq!(waiter.read(thought), (Duration::ZERO, SHORT));
     asker.end(thought, Wait::Person);
     assert_eq!(waiter.read(thought + SHORT).1, SHORT * 2);
-    // A wait for another plugin does not count as one: two that wait for each other would do so for ever.
+    // A wait for another plugin is not a pause: two plugins that wait for each other would never
+    // time out.
     asker.begin(thought + SHORT, Wait::Turn, None);
     assert_eq!(waiter.read(thought + SHORT * 2).1, SHORT * 3);
     waiter.end(thought + SHORT * 2, Wait::Turn);
@@ -101,7 +102,7 @@ async fn who_holds_something_and_asks_a_person_tells_those_who_wait() {
         holding(&pauses);
         assert!(!is_open());
         paused(async { assert!(is_open()) }).await;
-        // As well once the call has waited, when it has a clock already.
+        // The same after the call has waited, when its clock already exists.
         tokio::task::yield_now().await;
         paused(async { assert!(is_open()) }).await;
         Ok(())

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::point::failure::OnFailure;
 
-/// Kind of a point: what its hooks may do.
+/// Kind of a point, which determines the possible outcomes of its hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PointKind {
@@ -19,7 +19,7 @@ pub enum PointKind {
 }
 
 impl PointKind {
-    /// Whether hooks run one after another, each on what the one before it left.
+    /// Whether hooks run one after another, each on the result of the one before.
     #[must_use]
     pub fn is_chain(self) -> bool {
         matches!(self, Self::Gate | Self::Mutate)

@@ -1,8 +1,10 @@
-//! The one dispatch function: every hook of every point, built-in or plugin-defined, runs through it.
+//! The one dispatch function: every hook of every point, built-in or plugin-defined, runs through
+//! it.
 //!
-//! It holds the rules of dispatch: order, chain or side by side, deadlines, merge and re-check, `block` over `ask` over
-//! `pass`, failure policy and quarantine, trace records, and that a plugin's hooks do not fire on what the plugin itself
-//! causes. It knows neither WebAssembly nor what any point means.
+//! It implements the rules of dispatch: order; chain or side by side; deadlines; merge and
+//! re-check; `block` over `ask` over `pass`; failure policy and quarantine; trace records; and that
+//! a plugin's hooks do not fire on calls that the plugin itself causes. It knows neither
+//! WebAssembly nor the meaning of any point. Start from [`Dispatcher::dispatch`].
 
 mod kind;
 mod report;
@@ -36,9 +38,13 @@ use run::Run;
 pub use kind::PointKind;
 pub use run::{AttributedText, Dispatched, HookVerdict};
 
-/// Calls hooks. One per agent and session; subagents get one of their own.
+/// Calls the hooks of a registry.
+///
+/// There is one dispatcher per agent and session; a subagent has its own, with the same hooks. The
+/// host calls [`Dispatcher::begin_turn`] at the start of a turn, [`Dispatcher::dispatch`] at each
+/// point, and [`Dispatcher::settle`] before the session ends, so that background hooks can finish.
 pub struct Dispatcher {
-    /// Replaced and never changed: a dispatch keeps the hooks that it began with.
+    /// Swapped as a whole, never mutated: a dispatch in progress keeps the hooks it started with.
     registry: ArcSwap<Registry>,
     quarantine: Arc<Quarantine>,
     sink: Arc<dyn Sink>,
@@ -46,11 +52,11 @@ pub struct Dispatcher {
     running: Running,
 }
 
-/// Hooks that nobody waits for and that have not ended, each with the point it was called at.
+/// Background hooks that are still running, each with the point at which it was called.
 type Running = Arc<Mutex<Vec<(Arc<HookSpec>, String)>>>;
 
 impl Dispatcher {
-    /// A dispatcher over `registry` that reports to `sink`.
+    /// Creates a dispatcher over `registry` that reports to `sink`.
     #[must_use]
     pub fn new(registry: Arc<Registry>, sink: Arc<dyn Sink>) -> Self {
         let quarantine = Arc::new(Quarantine::default());
@@ -64,8 +70,9 @@ impl Dispatcher {
         }
     }
 
-    /// A dispatcher for a subagent: the same hooks with a turn of their own, reporting to `sink`. Hooks that nobody waits for
-    /// are waited for where those of this one are.
+    /// Creates a dispatcher for a subagent: the same hooks, a separate quarantine, reports to
+    /// `sink`. Background hooks are shared, so [`Dispatcher::settle`] of this dispatcher waits for
+    /// them.
     #[must_use]
     pub fn for_subagent(&self, sink: Arc<dyn Sink>) -> Self {
         Self {
@@ -75,25 +82,26 @@ impl Dispatcher {
         }
     }
 
-    /// The hooks this dispatcher calls.
+    /// Returns the hooks that this dispatcher calls.
     #[must_use]
     pub fn registry(&self) -> Arc<Registry> {
         self.registry.load_full()
     }
 
-    /// Calls these hooks in place of those of a plugin from the next dispatch on, and gives the plugin a new chance.
+    /// Replaces the hooks of a plugin from the next dispatch on, and lifts the plugin's quarantine.
     pub(crate) fn replace(&self, plugin: &str, with: Registry) {
         let replaced = self.registry.load().replaced(plugin, with);
         self.registry.store(Arc::new(replaced));
         self.quarantine.forget(plugin);
     }
 
-    /// Gives every hook that was dropped in the last turn a new chance.
+    /// Lifts the quarantine of hooks that were dropped in the last turn.
     pub fn begin_turn(&self) {
         self.quarantine.clear();
     }
 
-    /// Waits for `async` hooks that still run, at most `limit`. Returns those that have not ended, as `NAME (POINT)`.
+    /// Waits up to `limit` for `async` hooks that still run. Returns those that have not ended, as
+    /// `NAME (POINT)`.
     pub async fn settle(&self, limit: Duration) -> Vec<String> {
         self.background.close();
         let settled = tokio::time::timeout(limit, self.background.wait()).await;
@@ -126,7 +134,8 @@ impl Dispatcher {
         self.dispatch_named::<P>(Cow::Borrowed(P::NAME), P::KIND, caller, payload.into())
     }
 
-    /// Calls the hooks of the point `name`: [`Dispatcher::dispatch`] with name and kind given, for plugin-defined points.
+    /// Calls the hooks of the point `name`. Same as [`Dispatcher::dispatch`], with name and kind
+    /// given by the caller, for plugin-defined points.
     pub async fn dispatch_named<P: Point>(
         &self,
         name: Cow<'static, str>,
@@ -155,7 +164,7 @@ impl Dispatcher {
         }
         let is_too_deep = caller.call_chain.len() > MAX_NESTING;
         let mut side_by_side = Vec::new();
-        // Gates judge what will happen: those that spoke before the last change are asked again.
+        // Gates judge the final value, so hooks that ran before the last change are asked again.
         let is_gate = kind == PointKind::Gate;
         let (mut judged, mut judged_before) = (Vec::new(), 0);
         for bound in hooks
@@ -182,13 +191,15 @@ impl Dispatcher {
             } else {
                 side_by_side.push(bound);
             }
-            // What is refused needs no further work: a hook behind might ask a model about it, or change it in vain.
+            // Stop at the first refusal: a later hook could only waste work on a value that is
+            // refused.
             if kind.is_chain() && run.is_refused() {
                 return run.out;
             }
         }
         for bound in &judged[..judged_before] {
-            // What a hook that is out says was taken in when it failed.
+            // A quarantined hook cannot be asked again; its failure policy was applied when it
+            // failed.
             if self.quarantine.why(&bound.spec.plugin, &name).is_some() {
                 continue;
             }
@@ -204,7 +215,7 @@ impl Dispatcher {
         } else if !side_by_side.is_empty() {
             let value = &run.out.value;
             let calls = side_by_side.iter().map(|bound| call(bound, caller, value));
-            // Boxed: a call of one hook need not carry it along.
+            // Boxed so that a dispatch with a single hook does not carry this large future.
             let results = Box::pin(join_all(calls)).await;
             for (bound, (took, result)) in side_by_side.iter().zip(results) {
                 run.finish(&bound.spec, took, result);
@@ -213,7 +224,7 @@ impl Dispatcher {
         run.out
     }
 
-    /// Starts a hook that nobody waits for. Its effects and its trace record come when it ends.
+    /// Starts a background hook. Its effects and its trace record are reported when it ends.
     fn spawn<P: Point>(
         &self,
         bound: Bound<P>,
@@ -224,7 +235,7 @@ impl Dispatcher {
         let (caller, mut payload) = (caller.clone(), payload.clone());
         let (quarantine, sink) = (self.quarantine.clone(), self.sink.clone());
         let open = InBackground::new(&self.running, &bound.spec, &point);
-        // What it logs goes where the lines of the turn go.
+        // Log lines of the hook go to the subscriber of the turn.
         self.background.spawn(
             async move {
                 let (took, result) = call(&bound, &caller, &payload).await;
@@ -243,7 +254,7 @@ impl Dispatcher {
     }
 }
 
-/// A hook in the list of those that run, until it is dropped.
+/// Entry of a hook in the list of running background hooks, removed on drop.
 struct InBackground {
     running: Running,
     spec: Arc<HookSpec>,
@@ -271,14 +282,15 @@ impl Drop for InBackground {
     }
 }
 
-/// Calls one hook within its deadline. How long it took, and what came of it.
+/// Calls one hook within its deadline. Returns the elapsed time and the result.
 async fn call<P: Point>(
     bound: &Bound<P>,
     caller: &Caller,
     payload: &P::Payload,
 ) -> (Duration, Result<P::Outcome, Failure>) {
     let started = Instant::now();
-    // A panic in the host's own code is that hook's failure, also one while the future is made.
+    // A panic in the host's own code counts as the hook's failure, also while the future is
+    // created.
     let made = catch_unwind(AssertUnwindSafe(|| bound.hook.call(caller, payload)));
     let result = match made {
         Ok(mut call) => {

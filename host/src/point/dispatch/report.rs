@@ -1,4 +1,7 @@
-//! Handles one hook's answer: merge or failure policy, effects, trace record.
+//! Handles the answer of one hook: merge or failure policy, effects, trace record.
+//!
+//! Used by hooks that the turn waits for and by background hooks alike, so it must not depend on
+//! the state of a dispatch. Start from [`Report::finish`].
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,10 +16,11 @@ use crate::point::registry::HookSpec;
 use crate::point::trace::{Sink, TraceOutcome, TraceRecord};
 use crate::text;
 
-/// Longest text of a failure, in bytes. It may quote names and keys that a guest made up.
+/// Maximum length of a failure text, in bytes. The text may quote names and keys that a guest made
+/// up.
 const MAX_REASON_BYTES: usize = 2048;
 
-/// Handling of a hook's answer that does not depend on anybody waiting for it.
+/// Handling of a hook's answer that is the same for awaited and background hooks.
 pub(super) struct Report<'a> {
     pub(super) quarantine: &'a Quarantine,
     pub(super) sink: &'a dyn Sink,
@@ -25,7 +29,8 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Merges an outcome into `merged`, which is empty, or applies the failure policy; leaves a trace record either way.
+    /// Merges an outcome into the empty `merged`, or applies the failure policy. Writes a trace
+    /// record in both cases.
     pub(super) fn finish<P: Point>(
         &self,
         spec: &HookSpec,
@@ -34,7 +39,8 @@ impl Report<'_> {
         payload: &mut P::Payload,
         merged: &mut Merged,
     ) {
-        // Of the parts: dividing all nanoseconds as one number of 128 bits takes longer than the merge.
+        // Add seconds and nanoseconds as floats: `as_nanos` needs a 128-bit division, which takes
+        // longer than the merge.
         let micros = took.as_secs() as f64 * 1e6 + f64::from(took.subsec_nanos()) / 1e3;
         if let Err(failure) = result.and_then(|outcome| merge::<P>(spec, outcome, payload, merged))
         {
@@ -99,7 +105,7 @@ impl Report<'_> {
     }
 }
 
-/// Merges an outcome into `merged`. A panic is the hook's failure.
+/// Merges an outcome into `merged`. A panic counts as the hook's failure.
 fn merge<P: Point>(
     spec: &HookSpec,
     outcome: P::Outcome,
@@ -112,7 +118,8 @@ fn merge<P: Point>(
     };
     let merge = AssertUnwindSafe(|| match &spec.may {
         None => P::merge(payload, outcome, merged, &env),
-        // In a copy: what a hook gave up must not be done before it is refused.
+        // Merge into a copy: an outcome that uses a right the hook gave up must not touch the
+        // payload.
         Some(may) => {
             let mut changed = payload.clone();
             P::merge(&mut changed, outcome, merged, &env)?;
@@ -127,7 +134,7 @@ fn merge<P: Point>(
     }
 }
 
-/// Refuses an outcome that does what the hook gave up, in its manifest or its settings.
+/// Refuses an outcome that uses a right that the manifest or the settings took from the hook.
 fn check_rights(merged: &Merged, may: &[String]) -> Result<(), String> {
     let answer = merged.answer.as_ref().map(|answer| match answer {
         Objection::Ask(_) => "ask",

@@ -11,7 +11,7 @@ use crate::point::outcome::Injection;
 use crate::point::registry::HookSpec;
 use crate::point::trace::TraceOutcome;
 
-/// Text of a plugin, with its name.
+/// Text from a plugin, with the plugin's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributedText {
     /// Name of the plugin.
@@ -26,16 +26,16 @@ pub enum HookVerdict {
     /// No objection.
     #[default]
     Pass,
-    /// Ask the user first; the reasons of every hook that asked.
+    /// Ask the user first, with the reason of every hook that asked.
     Ask(Vec<AttributedText>),
-    /// Refused, by the first hook in order that did; those behind it were not asked.
+    /// Refused by the first hook in order that objected; later hooks were not called.
     Block(AttributedText),
 }
 
 /// Outcome of a dispatch.
 #[derive(Clone, Debug)]
 pub struct Dispatched<T> {
-    /// The payload as the hooks left it.
+    /// Payload after all hooks.
     pub value: T,
     /// Verdict of the hooks.
     pub verdict: HookVerdict,
@@ -45,7 +45,7 @@ pub struct Dispatched<T> {
     pub notes: Vec<AttributedText>,
 }
 
-/// One dispatch on its way.
+/// State of a dispatch in progress.
 pub(super) struct Run<'a, P: Point> {
     pub(super) report: Report<'a>,
     pub(super) out: Dispatched<P::Payload>,
@@ -56,7 +56,7 @@ impl<P: Point> Run<'_, P> {
         matches!(self.out.verdict, HookVerdict::Block(_))
     }
 
-    /// Takes in what a hook answered. Whether it changed what the hooks judge.
+    /// Merges the answer of a hook. Returns whether it changed the value that the hooks judge.
     pub(super) fn finish(
         &mut self,
         spec: &HookSpec,
@@ -80,8 +80,9 @@ impl<P: Point> Run<'_, P> {
         merged.rewrites
     }
 
-    /// Takes in what a hook says to a value that was changed after it had judged. Only its verdict counts: another change
-    /// would have to be judged by all the others again, and so on without end.
+    /// Merges only the verdict of a gate that judges a value again after a later change. Another
+    /// change by the gate is ignored, because all other gates would have to judge it again, without
+    /// end.
     pub(super) fn judge_again(
         &mut self,
         spec: &HookSpec,
@@ -101,7 +102,7 @@ impl<P: Point> Run<'_, P> {
         self.answer(spec, answer);
     }
 
-    /// A hook that is out for the rest of the turn: a guard goes on refusing, by name.
+    /// Handles a quarantined hook: a hook that blocks on failure keeps refusing, by name.
     pub(super) fn dropped(&mut self, spec: &HookSpec, why: String) {
         let (outcome, answer) = match spec.on_failure {
             OnFailure::Block => {
@@ -119,7 +120,7 @@ impl<P: Point> Run<'_, P> {
         self.answer(spec, answer);
     }
 
-    /// `block` beats `ask` beats `pass`, whatever the order.
+    /// Combines verdicts: `block` beats `ask` beats `pass`, regardless of order.
     fn answer(&mut self, spec: &HookSpec, answer: Option<Objection>) {
         let said = |text| AttributedText {
             plugin: spec.plugin.clone(),

@@ -1,4 +1,4 @@
-//! Tool calls: what a gate says to one about to be made, and what becomes of its result.
+//! Tool calls: the verdict of a gate on a proposed call, and edits of its result.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl Merge<Arc<p::FinishedCall>> for o::ResultOutcome {
     }
 }
 
-/// The parts that a hook puts in place of a result.
+/// Converts the parts with which a hook replaces a result.
 fn replacing(parts: Vec<o::Part>, result: &Parts) -> Result<Parts, String> {
     check_number("parts of a result", parts.len(), MAX_PARTS)?;
     let part = |part| match part {

@@ -1,4 +1,5 @@
-//! Edits of the messages of one request. A tool call and its result stay or go together, whatever a hook asks for.
+//! Edits of the messages of one request. A tool call and its result are kept or dropped together,
+//! regardless of the edit that a hook asks for.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use super::{MAX_INJECTIONS, Merge, MergeEnv, Merged, check_number, check_text};
 use crate::message::{Content, Message, Role};
 use crate::point::outcome as o;
 
-/// Ids of the tool calls that a message makes or answers.
+/// Returns the ids of the tool calls that a message makes or answers.
 fn call_ids(message: &Message) -> impl Iterator<Item = &str> {
     message
         .tool_calls()
@@ -15,8 +16,9 @@ fn call_ids(message: &Message) -> impl Iterator<Item = &str> {
         .chain(message.tool_results().map(|result| result.call_id.as_str()))
 }
 
-/// Leaves out a message and, so that no result is an orphan and no call goes unanswered, every message that its calls or
-/// results go with: with one of two results goes the message that made both calls, and with that the other result.
+/// Drops a message, and every message linked to it by tool calls, so that no result is orphaned and
+/// no call stays unanswered. For example, dropping one of two results drops the message that made
+/// both calls, and with it the other result.
 fn drop_message(messages: &mut Vec<Message>, id: &str) -> Result<(), String> {
     let at = position(messages, id)?;
     let mut calls: HashSet<String> = call_ids(&messages[at]).map(str::to_owned).collect();
@@ -54,7 +56,7 @@ impl Merge<Arc<Vec<Message>>> for o::ContextOutcome {
         if self.edits.is_empty() {
             return Ok(());
         }
-        // One for every message, and some new ones.
+        // Allow an edit for every message, and some for new ones.
         let most = payload.len() + MAX_INJECTIONS;
         check_number("edits of messages", self.edits.len(), most)?;
         let mut edited = Vec::clone(payload);
@@ -78,7 +80,8 @@ impl Merge<Arc<Vec<Message>>> for o::ContextOutcome {
     }
 }
 
-/// A tool message keeps its calls' ids and gets the new content in its first result; others get a new text.
+/// Replaces the text of a message. A tool message keeps its call ids and gets the new content in
+/// its first result.
 fn replace_text(message: &mut Message, text: String) {
     let first_result = message.content.iter_mut().find_map(|part| match part {
         Content::ToolResult(result) => Some(result),
@@ -90,7 +93,8 @@ fn replace_text(message: &mut Message, text: String) {
     }
 }
 
-/// The message by which a plugin's words reach the model: a user message that says who speaks.
+/// Builds the user message that carries a plugin's text to the model, labelled with the plugin's
+/// name.
 #[must_use]
 pub fn injected_message(plugin: &str, text: &str) -> Message {
     let mut message = Message::text(Role::User, format!("[plugin {plugin}] {text}"));

@@ -1,4 +1,4 @@
-//! Points that plugins define: what an implementation may answer goes by the kind that the owner gave its point.
+//! Plugin-defined points: the kind that the owner declared determines the permitted answers.
 
 use super::{Merge, MergeEnv, Merged, Objection};
 use crate::point::dispatch::PointKind;

@@ -1,4 +1,5 @@
-//! Text of an answer as it is written: what may be shown of it, and what is kept back until more comes.
+//! Text of an answer while it streams: the part that may be shown, and the part held back until
+//! more arrives.
 
 use super::{Merge, MergeEnv, Merged};
 use crate::point::outcome as o;
@@ -33,8 +34,9 @@ impl Merge<p::TextDelta> for o::DeltaOutcome {
     }
 }
 
-/// Returns the start of the part that an earlier hook keeps back in a new text. Where that cannot be told, it begins with the first
-/// difference: too much is kept rather than too little.
+/// Translates the start of the part that an earlier hook holds back into an offset in the new text.
+/// If the position is ambiguous, the held part begins at the first difference: better to hold too
+/// much than too little.
 fn moved(from: usize, old: &str, new: &str) -> usize {
     let same = |(a, b): &(u8, u8)| a == b;
     let n_before = old.bytes().zip(new.bytes()).take_while(same).count();
@@ -80,15 +82,15 @@ mod tests {
             ..Default::default()
         };
         let table = [
-            // Nothing changed: the longer part is kept.
+            // Nothing changed: the longer held part wins.
             ("one 4111", 4, None, 0, 4),
             ("one 4111", 4, None, 6, 6),
             ("one 4111", 4, None, 99, 8),
-            // Changed before it, in it, and in both.
+            // Changed before the held part, inside it, and in both.
             ("bad 4111", 4, Some("[masked] 4111"), 0, 4),
             ("one 4111", 4, Some("one [1]"), 0, 3),
             ("bad 4111", 4, Some("[x] [1]"), 0, 7),
-            // Whole characters.
+            // All offsets fall on character boundaries.
             ("ab é", 0, None, 1, 2),
         ];
         for (old, kept, new, keep, expected) in table {

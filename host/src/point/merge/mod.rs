@@ -1,10 +1,11 @@
-//! Merges outcomes into payloads: each is checked first and applied after, so that a refused one leaves no trace.
+//! Merges outcomes of hooks into payloads. An outcome is checked completely before it is applied,
+//! so a refused outcome leaves the payload unchanged.
 //!
-//! Owns the sizes and rules of rule 4 of dispatch ("merged, then checked again"). It knows no plugin by name and calls
-//! nothing. The rules of each point stand with its kind of payload: `turn` for texts and decisions of a turn, `prompt`
-//! for the system prompt, `context` for the messages of a request, `model` for the request and its answer, `call` for
-//! tool calls, `delta` for text as it is written, `defined` for points that plugins
-//! define.
+//! This module owns the size limits and the rule of dispatch that a change is merged and then
+//! checked again. It knows no plugin by name and calls nothing. The rules of each point stand
+//! beside its kind of payload: `turn` for texts and decisions of a turn, `prompt` for the system
+//! prompt, `context` for the messages of a request, `model` for the request and its answer, `call`
+//! for tool calls, `delta` for streamed text, and `defined` for points that plugins define.
 //!
 //! Start from [`Merge`].
 
@@ -22,31 +23,31 @@ use super::outcome as o;
 
 pub use context::injected_message;
 
-/// Longest text that a hook may put into a conversation, in bytes. Larger than any model's window of text, small enough
-/// that ten hooks cannot fill the memory.
+/// Maximum length of a text that a hook may add to a conversation, in bytes. Larger than the
+/// context window of any model, and small enough that ten hooks cannot exhaust memory.
 pub const MAX_TEXT_BYTES: usize = 8 << 20;
 
-/// Most messages that one outcome may add.
+/// Maximum number of messages that one outcome may inject.
 pub const MAX_INJECTIONS: usize = 16;
 
-/// Most parts of the system prompt, and most criteria of an answer, that one outcome may bring or take out. Each is compared
-/// with all others.
+/// Maximum number of prompt parts, or criteria of an answer, that one outcome may add or remove.
+/// Each is compared with all others, so the cost is quadratic.
 pub const MAX_PARTS: usize = 256;
 
-/// Most effects that one outcome may carry.
+/// Maximum number of effects that one outcome may carry.
 pub const MAX_EFFECTS: usize = 64;
 
 /// Context of a merge besides the payload.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeEnv<'a> {
-    /// Name of the plugin whose outcome it is.
+    /// Name of the plugin that returned the outcome.
     pub plugin: &'a str,
-    /// Whether the plugin may change what the conversation holds (the side effect `session`).
+    /// Whether the plugin may change the conversation (side effect `session`).
     pub may_change: bool,
 }
 
 impl MergeEnv<'_> {
-    /// Refuses what a plugin does without the side effect that it needs.
+    /// Refuses a change if the plugin lacks the side effect `session`.
     fn check_may_change(&self, what: &str) -> Result<(), String> {
         match self.may_change {
             true => Ok(()),
@@ -66,15 +67,16 @@ pub enum Objection {
 /// Result of merging one outcome.
 #[derive(Clone, Debug, Default)]
 pub struct Merged {
-    /// Objection; `None` passes.
+    /// Objection; `None` means that the hook passes.
     pub answer: Option<Objection>,
     /// A warning for the model.
     pub note: Option<String>,
     /// Messages to add.
     pub inject: Vec<o::Injection>,
-    /// Names of what changed.
+    /// Names of the changed fields.
     pub changed: Vec<&'static str>,
-    /// Whether it changed what later gates judge: the arguments of a call, a summary.
+    /// Whether the outcome changed a value that later gates judge, such as the arguments of a call
+    /// or a summary.
     pub rewrites: bool,
     /// Extra requests.
     pub effects: Vec<o::Effect>,
@@ -103,7 +105,7 @@ impl Merged {
         self.answer = reason.map(Objection::Block);
     }
 
-    /// Puts a new value in place if there is one and it differs. Whether it did.
+    /// Sets `slot` to the new value if there is one and it differs. Returns whether it did.
     fn set<T: PartialEq>(&mut self, right: &'static str, slot: &mut T, new: Option<T>) -> bool {
         let new = new.filter(|new| slot != new);
         let has_changed = new.is_some();
@@ -114,7 +116,8 @@ impl Merged {
         has_changed
     }
 
-    /// Checks a new text, and puts it in place under the right `text`. The last step of a merge, because it may fail.
+    /// Checks a new text and sets it under the right `text`. Call this last in a merge, because it
+    /// can fail.
     fn text(&mut self, what: &str, slot: &mut String, new: Option<String>) -> Result<(), String> {
         check_option(what, new.as_ref())?;
         self.set("text", slot, new);
@@ -122,13 +125,18 @@ impl Merged {
     }
 }
 
-/// Merging of one outcome type into one payload type.
+/// Merges outcomes of one type into payloads of one type.
+///
+/// Implementations must check the whole outcome before they change the payload, because an error
+/// means that the outcome has no effect. Each change is recorded in [`Merged::changed`] under the
+/// name of its right.
 pub trait Merge<P> {
-    /// Names of what the outcome can do: each that [`Merged::changed`] may hold, `ask`, and `block` for every refusal.
+    /// Names of the rights that the outcome can use: every name that [`Merged::changed`] may hold,
+    /// `ask`, and `block` for every refusal.
     const RIGHTS: &'static [&'static str];
 
-    /// Checks, then applies. `merged` is empty before; it is written where it stands, because it is large. After an error it is of no
-    /// use.
+    /// Checks the outcome, then applies it. `merged` is empty at the call and must not be used
+    /// after an error. (It is an out-parameter because it is too large to move around.)
     fn merge(self, payload: &mut P, merged: &mut Merged, env: &MergeEnv<'_>) -> Result<(), String>;
 }
 
@@ -142,7 +150,7 @@ fn check_text(what: &str, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses more things than anybody needs.
+/// Refuses an unreasonable number of items.
 fn check_number(what: &str, n: usize, most: usize) -> Result<(), String> {
     if n > most {
         return Err(format!("{n} {what}, at most {most} are allowed"));

@@ -57,8 +57,8 @@ impl Merge<p::ModelRequest> for o::RequestOutcome {
     }
 }
 
-/// Keys that a hook may add to a wire body: parameters of sampling and bookkeeping. Everything else that a provider takes
-/// could widen what the model can reach.
+/// Keys that a hook may add to a wire body: sampling parameters and bookkeeping. Other keys that
+/// providers accept could widen the model's reach.
 const ADDABLE_KEYS: &[&str] = &[
     "temperature",
     "top_p",
@@ -81,8 +81,8 @@ const ADDABLE_KEYS: &[&str] = &[
     "parallel_tool_calls",
 ];
 
-/// A new body may say things differently and leave things out. It may not bring tools, nor keys that nobody knows: some
-/// providers run tools and connect to servers that a body names.
+/// Checks a new wire body. It may change and remove values. It must not add tools or unknown keys:
+/// some providers run tools and connect to servers that are named in the body.
 fn check_body(old: &str, new: &str) -> Result<(), String> {
     let object = |text: &str| match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Some(map),

@@ -1,15 +1,17 @@
-//! Parts of the system prompt: contributed by `system-prompt` hooks, edited by `before-system-prompt` hooks.
+//! Parts of the system prompt: contributed by `system-prompt` hooks, edited by
+//! `before-system-prompt` hooks.
 //!
-//! The key of a plugin's part is `PLUGIN:KEY`, so that no plugin can take a key first and so keep another's part out.
+//! The key of a plugin's part is prefixed with the plugin's name (`PLUGIN:KEY`), so that a plugin
+//! cannot claim a key first and thereby keep another plugin's part out.
 
 use super::{MAX_PARTS, Merge, MergeEnv, Merged, check_number, check_text};
 use crate::point::outcome as o;
 use crate::point::payload as p;
 
-/// Longest key that a plugin may choose, in bytes, without its name before it.
+/// Maximum length of the key that a plugin chooses, in bytes, without the `PLUGIN:` prefix.
 const MAX_KEY_BYTES: usize = 128;
 
-/// Checks a part that a plugin wants in the prompt and marks it as the plugin's.
+/// Checks a part that a plugin contributes, and prefixes its key.
 fn own_part(part: p::PromptPart, env: &MergeEnv<'_>) -> Result<p::PromptPart, String> {
     check_text("a prompt part", &part.text)?;
     if part.key.is_empty() || part.key.len() > MAX_KEY_BYTES {
@@ -25,7 +27,7 @@ fn own_part(part: p::PromptPart, env: &MergeEnv<'_>) -> Result<p::PromptPart, St
     })
 }
 
-/// The key under which the plugin's own part stands.
+/// Returns the key with the plugin's prefix.
 fn own_key(key: &str, env: &MergeEnv<'_>) -> String {
     let is_own = |rest: &str| rest.starts_with(':');
     if key.strip_prefix(env.plugin).is_some_and(is_own) {
@@ -35,7 +37,8 @@ fn own_key(key: &str, env: &MergeEnv<'_>) -> String {
     }
 }
 
-/// Returns the index of the part that a plugin means: the one with exactly this key, or else its own.
+/// Returns the index of the part that a plugin refers to: the part with exactly this key, or else
+/// the plugin's own part.
 fn find(parts: &[p::PromptPart], key: &str, env: &MergeEnv<'_>) -> Option<usize> {
     let at = |key: &str| parts.iter().position(|part| part.key == key);
     at(key).or_else(|| at(&own_key(key, env)))
@@ -79,7 +82,7 @@ impl Merge<Vec<p::PromptPart>> for o::PartsOutcome {
         env: &MergeEnv<'_>,
     ) -> Result<(), String> {
         merged.effects(self.effects)?;
-        // All may be taken out.
+        // A hook may remove all parts.
         let most = MAX_PARTS.max(payload.len());
         check_number("prompt parts to put", self.put.len(), most)?;
         check_number("prompt parts to remove", self.remove.len(), most)?;
@@ -88,7 +91,8 @@ impl Merge<Vec<p::PromptPart>> for o::PartsOutcome {
         }
         let mut edited = payload.clone();
         for key in &self.remove {
-            // Looked for in what the hook was shown: a key may stand in the list twice.
+            // Look up keys in the list that the hook was shown, so that a key listed twice is not
+            // an error.
             let Some(at) = find(payload, key, env) else {
                 return Err(format!("there is no prompt part `{key}` to remove"));
             };

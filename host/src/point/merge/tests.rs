@@ -14,7 +14,7 @@ const CHANGES: MergeEnv<'static> = MergeEnv {
     may_change: true,
 };
 
-/// A plugin without it.
+/// A plugin without that side effect.
 const LOOKS: MergeEnv<'static> = MergeEnv {
     may_change: false,
     ..CHANGES
@@ -24,7 +24,8 @@ fn too_long() -> String {
     "x".repeat(MAX_TEXT_BYTES + 1)
 }
 
-/// Merges what must be refused; the payload must be as it was. Gives the refusal.
+/// Merges an outcome that must be refused, checks that the payload is unchanged, and returns the
+/// error.
 fn refused<P: Clone + std::fmt::Debug, O: Merge<P>>(
     payload: &P,
     outcome: O,
@@ -38,7 +39,7 @@ fn refused<P: Clone + std::fmt::Debug, O: Merge<P>>(
     refusal
 }
 
-/// Merges what must be taken. Gives the payload and what is reported to have changed.
+/// Merges an outcome that must be accepted. Returns the payload and the reported changes.
 fn taken<P: Clone, O: Merge<P>>(payload: &P, outcome: O) -> (P, Vec<&'static str>) {
     let mut changed = payload.clone();
     let mut merged = Merged::default();
@@ -109,7 +110,7 @@ fn conversation() -> Arc<Vec<Message>> {
     ])
 }
 
-/// An outcome with some of its fields.
+/// Builds an outcome from some of its fields.
 macro_rules! outcome {
     ($name:ident, $($field:ident = $value:expr),+) => {
         o::$name { $($field: $value,)+ ..Default::default() }
@@ -309,7 +310,7 @@ fn what_makes_no_sense_or_is_not_allowed_is_refused_with_the_reason() {
             "there is no prompt part `c` to remove",
         ),
         (
-            // Dropping the first takes the second along.
+            // Dropping the first result also drops the second.
             refused(
                 &conversation(),
                 edits(vec![drop("first"), drop("second")]),
@@ -394,7 +395,7 @@ fn parts_are_put_in_place_of_those_with_their_key_and_only_what_is_there_is_remo
         .map(|part| (part.key.as_str(), part.text.as_str(), part.source.as_str()))
         .collect();
     assert_eq!(kept, [("b", "3", "guest"), ("guest:c", "4", "guest")]);
-    // Its own part, by the key that it chose or by the whole one.
+    // The plugin's own part, by the chosen key and by the full one.
     for key in ["c", "guest:c"] {
         let (again, _) = taken(&changed, edit_parts(vec![part(key, "5")], &[]));
         assert_eq!((again.len(), &*again[1].text), (2, "5"), "{key}");

@@ -1,4 +1,5 @@
-//! Texts and decisions of a turn: input, assessment, steering, reflection, output, and what takes an old slice's place.
+//! Texts and decisions of a turn: input, assessment, steering, reflection, output, and the summary
+//! that replaces an old slice.
 
 use std::sync::Arc;
 

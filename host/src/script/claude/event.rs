@@ -1,6 +1,6 @@
-//! Events of Claude Code, and the points at which they fire.
+//! Events of Claude Code, and the corresponding points.
 
-/// An event of Claude Code that has a point.
+/// Event of Claude Code that corresponds to a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::script) enum ClaudeEvent {
     PreToolUse,
@@ -16,7 +16,7 @@ pub(in crate::script) enum ClaudeEvent {
     Notification,
 }
 
-/// Events with the points at which they fire.
+/// Events, with their names and the points at which they fire.
 pub(super) const EVENTS: &[(ClaudeEvent, &str, &str)] = &[
     (ClaudeEvent::PreToolUse, "PreToolUse", "pre-tool"),
     (ClaudeEvent::PostToolUse, "PostToolUse", "post-tool"),
@@ -54,7 +54,7 @@ impl ClaudeEvent {
         row.map_or("", |(_, name, _)| name)
     }
 
-    /// Whether it is about calls of tools.
+    /// Whether the event is about tool calls.
     pub(super) fn is_of_tools(self) -> bool {
         matches!(self.point(), "pre-tool" | "post-tool")
     }
@@ -64,7 +64,7 @@ impl ClaudeEvent {
         row.map_or("", |(.., point)| point)
     }
 
-    /// Whether a hook of this event can refuse what it is asked about.
+    /// Whether a hook of this event can refuse the action.
     pub(super) fn is_gate(self) -> bool {
         matches!(self, Self::PreToolUse | Self::PreCompact)
     }

@@ -1,4 +1,8 @@
-//! Files with hooks of Claude Code: the key `hooks` of its settings, or `hooks.json` of a plugin.
+//! Files with hooks of Claude Code: the key `hooks` of its settings, or the `hooks.json` of a
+//! plugin.
+//!
+//! Each command becomes a [`Script`]; entries that have no equivalent are reported, and an
+//! unsupported guard is an error. Start from [`read`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,31 +17,32 @@ use super::event::EVENTS;
 use super::{ClaudeEvent, ClaudeHook, Matcher};
 use crate::json::Unique;
 
-/// Deadline of a hook that names none.
+/// Default deadline of a hook.
 const DEADLINE_SECONDS: u64 = 60;
 
-/// Longest deadline.
+/// Maximum deadline of a hook.
 const MAX_DEADLINE_SECONDS: u64 = 600;
 
-/// Largest file, in bytes.
+/// Maximum size of a file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Keys of a hook that count here.
+/// Supported keys of a hook.
 const KEYS: &[&str] = &["type", "command", "timeout", "statusMessage"];
 
-/// The hooks of a file.
+/// Hooks of a file.
 #[derive(Debug, Default)]
 pub struct ClaudeHooks {
     /// Hooks that are called.
     pub scripts: Vec<Script>,
-    /// Lines about what is not supported.
+    /// Descriptions of unsupported entries.
     pub unsupported: Vec<String>,
 }
 
-/// Reads a file. `workspace` is the folder of the project.
+/// Reads a file. `workspace` is the project directory.
 ///
 /// # Errors
-/// A sentence with the place: the file cannot be read, is malformed, or has a guard that cannot be called.
+/// A sentence with the position: the file cannot be read, is malformed, or has a guard that cannot
+/// be called.
 pub fn read(path: &Path, workspace: &Path, base: Base<'_>) -> Result<ClaudeHooks, String> {
     let shown = path.display();
     let size = path
@@ -80,7 +85,7 @@ struct Reader<'a> {
     workspace: &'a Path,
     base: Base<'a>,
     found: ClaudeHooks,
-    /// Commands that were seen, with their event and matcher: the same twice is one.
+    /// Commands seen so far, with event and matcher, to skip duplicates.
     commands: Vec<(String, String, String)>,
 }
 
@@ -175,7 +180,7 @@ impl Reader<'_> {
                 let seconds = seconds.as_f64().filter(|seconds| *seconds > 0.0);
                 let seconds = seconds
                     .ok_or_else(|| self.wrong(place, "`timeout` is no number of seconds"))?;
-                // A number of seconds within bounds has no fraction that matters.
+                // For a bounded number of seconds, rounding up does not matter.
                 (seconds.ceil() as u64).clamp(1, MAX_DEADLINE_SECONDS)
             }
         };
@@ -188,7 +193,7 @@ impl Reader<'_> {
         script.command = ["bash", "-c", command].map(OsString::from).to_vec();
         script.files = self.files(command);
         script.folders = names::folders(&script.files, self.base.home);
-        // A plugin reads what came with it.
+        // A hook of a plugin may read the plugin's files.
         let root = self.plugin_root().map(|root| root.join("hooks.json"));
         let root = root.filter(|file| file.parent().is_some_and(Path::is_dir));
         script
@@ -206,7 +211,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Folder of the plugin that `hooks.json` belongs to.
+    /// Returns the directory of the plugin that `hooks.json` belongs to.
     fn plugin_root(&self) -> Option<PathBuf> {
         let folder = self.path.parent()?;
         let is_of_plugin = self
@@ -230,7 +235,8 @@ impl Reader<'_> {
         Some(("CLAUDE_PLUGIN_ROOT".into(), root.into()))
     }
 
-    /// Files that a command names: it may read them although commands may not. It may read those of the project anyway.
+    /// Returns the files that a command names, which the hook may read although commands may not.
+    /// Files of the project are readable anyway.
     fn files(&self, command: &str) -> Vec<PathBuf> {
         let root = self.root_variable();
         let places = Places {
@@ -242,7 +248,7 @@ impl Reader<'_> {
     }
 }
 
-/// `PreToolUse` as `pre-tool-use`.
+/// Converts `PreToolUse` to `pre-tool-use`.
 fn kebab(name: &str) -> String {
     let mut kebab = String::new();
     for letter in name.chars() {

@@ -1,8 +1,10 @@
-//! Hooks of Claude Code: its settings are read, its events are mapped to points, its input and output to ours.
+//! Hooks of Claude Code: reads its settings, maps its events to points, and converts input and
+//! output.
 //!
-//! Owns the mapping, which `host/README.md` documents. What a hook says there comes to an outcome of its point in JSON, and from
-//! then on it is a script like any other. Two things differ on purpose: hooks are called one after the other, and one that
-//! fails closes a gate. Start from [`read`].
+//! This module owns the mapping, which `host/README.md` documents. The reply of a hook becomes a
+//! JSON outcome of its point, and from there on the hook is a script like any other. Two
+//! differences are intended: hooks are called one after the other, and a failing hook closes a
+//! gate. Start from [`read`].
 
 mod event;
 mod file;
@@ -23,13 +25,13 @@ pub(super) use event::ClaudeEvent;
 pub use file::{ClaudeHooks, read};
 pub(super) use tools::{name as tool_name, own as own_tool};
 
-/// Selection of the tools, sources or reasons that a hook is about.
+/// Selects the tools, sources or reasons that a hook is called for.
 #[derive(Clone, Debug)]
 enum Matcher {
     All,
-    /// Whole names.
+    /// Exact names.
     Names(Vec<String>),
-    /// A regular expression that is found anywhere.
+    /// A regular expression that may match anywhere in the name.
     Pattern(Regex),
 }
 
@@ -52,7 +54,7 @@ impl Matcher {
         Ok(Self::Pattern(pattern))
     }
 
-    /// Whether it matches none of these names of tools.
+    /// Whether it matches none of these tool names.
     fn is_stray(&self, names: &[String]) -> bool {
         !names.iter().any(|name| self.is_match(name))
     }
@@ -70,20 +72,21 @@ impl Matcher {
 pub(super) struct ClaudeHook {
     pub(super) event: ClaudeEvent,
     matcher: Matcher,
-    /// The matcher as it was written.
+    /// Source text of the matcher.
     matcher_text: String,
 }
 
-/// Facts of a session that its hooks are told.
+/// State of a session that is reported to its hooks.
 #[derive(Debug, Default)]
 pub(super) struct ClaudeState {
     is_started: OnceLock<()>,
-    /// Agent and turn in which a hook of `Stop` asked for another step last.
+    /// Agent and turn in which a `Stop` hook last asked for another step.
     went_on: Mutex<Option<(String, u32)>>,
 }
 
 impl ClaudeHook {
-    /// Returns the matcher when the hook is about tools and it matches none of the known ones, each its plugin and its name.
+    /// Returns the matcher if the hook is about tools and matches none of the known ones (plugin
+    /// and name).
     pub(super) fn stray_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<&str> {
         if !self.event.is_of_tools() {
             return None;
@@ -94,7 +97,7 @@ impl ClaudeHook {
         self.matcher.is_stray(&names).then_some(&*self.matcher_text)
     }
 
-    /// Writes the input of a call; `None` when the hook is not about it.
+    /// Builds the input of a call; `None` if the hook does not apply to it.
     pub(super) fn input(
         &self,
         caller: &Caller,
@@ -176,7 +179,7 @@ impl ClaudeHook {
             ),
             _ => return None,
         };
-        // There is nothing to select among prompts and answers, whatever the matcher says.
+        // Prompts and answers have nothing to select by, so the matcher is ignored.
         let is_selected = selected.is_empty() || self.matcher.is_match(&selected);
         if !is_selected {
             return None;
@@ -204,13 +207,14 @@ impl ClaudeHook {
     }
 }
 
-/// The only type that subagents have.
+/// The only type of subagents.
 const AGENT_TYPE: &str = "general-purpose";
 
-/// The only type that notifications have.
+/// The only type of notifications.
 const IDLE: &str = "idle_prompt";
 
-/// The answer of a tool as hooks expect it: enough for those that look at the file, or at the output of a command.
+/// Builds the tool response in the shape that hooks expect, complete enough for those that read a
+/// file path or command output.
 fn response(content: &Value, input: &Value, failed: bool) -> Value {
     let text = match content {
         Value::String(text) => json!(text),

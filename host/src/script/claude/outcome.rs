@@ -1,4 +1,4 @@
-//! Makes outcomes of points of what hooks of Claude Code write, and of how they end.
+//! Converts the output and exit status of Claude Code hooks to outcomes of points.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::script::once;
 use crate::tool::process::{Ending, Finished};
 
 impl ClaudeHook {
-    /// Makes an outcome of the point of what the hook wrote, in JSON.
+    /// Converts the output of the hook to a JSON outcome of the point.
     pub(in crate::script) fn outcome(
         &self,
         caller: &Caller,
@@ -36,7 +36,8 @@ impl ClaudeHook {
                 let why = if errors.is_empty() {
                     "exit code 2".to_owned()
                 } else {
-                    // Python ends with 2 when it cannot open a script.
+                    // Python exits with 2 if it cannot open a script, which would look like a
+                    // refusal.
                     once::with_advice(&errors).into_owned()
                 };
                 self.blocked(&why)
@@ -50,7 +51,7 @@ impl ClaudeHook {
         Ok(outcome)
     }
 
-    /// Text that is no JSON: context for the model where there is a place for it.
+    /// Handles plain-text output: context for the model, at the events that accept it.
     fn wrote(&self, text: &str) -> Value {
         let is_context = matches!(
             self.event,
@@ -63,7 +64,7 @@ impl ClaudeHook {
         }
     }
 
-    /// A refusal, as far as the point has one.
+    /// Returns a refusal, as far as the point supports one.
     fn blocked(&self, why: &str) -> Value {
         match self.event {
             ClaudeEvent::PreToolUse => json!({"verdict": {"block": why}}),
@@ -77,8 +78,8 @@ impl ClaudeHook {
         }
     }
 
-    /// Reads the JSON that the hook wrote. A refusal counts whatever stands beside it; anything else must be as documented, so that
-    /// a refusal by another word is none that passes.
+    /// Reads the JSON output. A refusal counts regardless of other fields. All other fields must be
+    /// as documented, so that a misspelled refusal is an error and does not pass.
     fn said(&self, caller: &Caller, payload: &Value, said: &Value) -> Result<Value, Failure> {
         let text = |value: &Value| {
             value
@@ -115,7 +116,7 @@ impl ClaudeHook {
         Ok(outcome)
     }
 
-    /// The end of the turn, as far as the point can end it.
+    /// Ends the turn, as far as the point can.
     fn stopped(&self, why: &str) -> Value {
         match self.event {
             ClaudeEvent::Stop | ClaudeEvent::SubagentStop => json!({"verdict": "done"}),
@@ -148,7 +149,8 @@ impl ClaudeHook {
     }
 }
 
-/// The verdict on a tool call. Nothing can allow what the policy denies or asks about, so `allow` is no objection.
+/// Returns the verdict on a tool call. A hook cannot allow a call that the policy denies or asks
+/// about, so `allow` only means no objection.
 fn judged(caller: &Caller, payload: &Value, specific: &Value) -> Result<Value, Failure> {
     let reason = specific["permissionDecisionReason"].as_str();
     let reason = reason.filter(|reason| !reason.is_empty());

@@ -1,4 +1,7 @@
-//! Types and values of the JSON that a hook writes. A word that nobody knows may be meant as a refusal, so it is a failure.
+//! Validates the JSON that a hook writes. An unknown value may be meant as a refusal, so it is an
+//! error.
+//!
+//! Start from [`check`].
 
 use serde_json::Value;
 
@@ -6,7 +9,7 @@ use super::super::once::line;
 use crate::json;
 use crate::point::failure::Failure;
 
-/// Value that a field may hold besides nothing.
+/// Permitted value of a field, besides null.
 enum Expected {
     /// One of these texts.
     OneOf(&'static [&'static str]),
@@ -15,7 +18,7 @@ enum Expected {
     Object,
 }
 
-/// Fields of a reply that refuses nothing.
+/// Fields of a reply that does not refuse.
 const FIELDS: &[(&str, Expected)] = &[
     ("continue", Expected::True),
     ("decision", Expected::OneOf(&["approve"])),
@@ -23,26 +26,27 @@ const FIELDS: &[(&str, Expected)] = &[
     ("hookSpecificOutput", Expected::Object),
 ];
 
-/// Fields of its `hookSpecificOutput`.
+/// Fields of `hookSpecificOutput`.
 const SPECIFIC: &[(&str, Expected)] = &[("additionalContext", Expected::Text)];
 
-/// Fields of the same for a tool call that is not denied.
+/// Fields of `hookSpecificOutput` for a tool call that is not denied.
 const VERDICT: &[(&str, Expected)] = &[
     (DECISION, Expected::OneOf(&["allow", "ask", "defer"])),
     ("updatedInput", Expected::Object),
 ];
 
-/// Name of the decision on a tool call.
+/// Field with the decision on a tool call.
 const DECISION: &str = "permissionDecision";
 
-/// Fields that can say no: in the reply itself, and in its `hookSpecificOutput`.
+/// Fields that can refuse: in the reply itself, and in its `hookSpecificOutput`.
 const OWN_DECISIONS: [&str; 2] = ["continue", "decision"];
 const SPECIFIC_DECISIONS: [&str; 1] = [DECISION];
 
-/// Checks a reply that neither stops nor blocks. `is_judged` when it is about a tool call that can be denied.
+/// Checks a reply that neither stops nor blocks. `is_judged`: the reply is about a tool call that
+/// can be denied.
 ///
 /// # Errors
-/// A field is not of its type, has a value that is not known, or says no in a place where nobody reads it.
+/// A field has the wrong type or an unknown value, or refuses at a position that is not read.
 pub(super) fn check(said: &Value, is_judged: bool) -> Result<(), Failure> {
     let specific = &said["hookSpecificOutput"];
     let misplaced = |why: String| Err(Failure::Malformed(why));
@@ -70,11 +74,12 @@ fn first_of(names: &[&'static str], object: &Value) -> Option<&'static str> {
     names.find(|name| !object[**name].is_null()).copied()
 }
 
-/// Checks output that is no JSON object, which is read as text: a reply in it must not be overlooked. Of a gate whatever looks
-/// like JSON counts as one; elsewhere text may well be JSON, for the model, and only that counts which says no or yes.
+/// Checks output that is not a JSON object and is therefore read as text, so that no reply in it is
+/// overlooked. At a gate, everything that looks like JSON counts as a reply. At other points the
+/// text may be JSON for the model, so only a decision field counts.
 ///
 /// # Errors
-/// It may be a reply.
+/// The text may be a reply.
 pub(super) fn check_text(text: &str, is_gate: bool) -> Result<(), Failure> {
     let is_json = serde_json::from_str::<Value>(text).is_ok();
     let is_reply = if is_gate {
@@ -93,7 +98,7 @@ pub(super) fn check_text(text: &str, is_gate: bool) -> Result<(), Failure> {
     }
 }
 
-/// Whether a text has the quoted name of a field that can say no.
+/// Whether a text contains the quoted name of a decision field.
 fn has_decision(text: &str) -> bool {
     let mut names = OWN_DECISIONS.iter().chain(&SPECIFIC_DECISIONS);
     names.any(|name| {
@@ -103,15 +108,15 @@ fn has_decision(text: &str) -> bool {
     })
 }
 
-/// Whether a character before a reply shows nothing: also a byte order mark.
+/// Whether a character before a reply is invisible, such as a byte order mark.
 fn is_blank(letter: char) -> bool {
     letter.is_whitespace() || letter.is_control() || letter == '\u{feff}'
 }
 
-/// Checks the `hookSpecificOutput` about a tool call that is not denied.
+/// Checks the `hookSpecificOutput` for a tool call that is not denied.
 ///
 /// # Errors
-/// As [`check`].
+/// Same as [`check`].
 pub(super) fn check_verdict(specific: &Value) -> Result<(), Failure> {
     check_fields(specific, VERDICT)
 }
@@ -139,7 +144,7 @@ fn check_fields(object: &Value, fields: &[(&str, Expected)]) -> Result<(), Failu
     Ok(())
 }
 
-/// Names the values of a field, with the one that refuses.
+/// Lists the values of a field, including the refusal.
 fn known(name: &str, texts: &[&str]) -> String {
     let refusal = if name == DECISION { "deny" } else { "block" };
     format!("{} or {refusal}", texts.join(", "))

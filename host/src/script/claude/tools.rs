@@ -1,10 +1,10 @@
-//! Names and arguments of the built-in tools as hooks of Claude Code know them, and back.
+//! Names and arguments of the built-in tools in Claude Code, in both directions.
 
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-/// A built-in tool, its name there, and its arguments: our name, the name there.
+/// A built-in tool, its name in Claude Code, and the pairs of argument names.
 struct Row {
     own: &'static str,
     theirs: &'static str,
@@ -63,13 +63,13 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// Our argument that is relative to the workspace, and absolute there.
+/// Argument that is relative to the workspace here, and absolute in Claude Code.
 const PATH: &str = "path";
 
-/// Our argument in seconds, in milliseconds there.
+/// Argument that is in seconds here, and in milliseconds in Claude Code.
 const TIMEOUT: (&str, &str) = ("timeout_seconds", "timeout");
 
-/// Returns the name of a tool there. One of a plugin is called as if it came from an MCP server.
+/// Returns the name of a tool in Claude Code. A plugin's tool is named like one of an MCP server.
 pub(in crate::script) fn name(own: &str, plugin: Option<&str>) -> String {
     match (ROWS.iter().find(|row| row.own == own), plugin) {
         (Some(row), None) => row.theirs.to_owned(),
@@ -78,14 +78,15 @@ pub(in crate::script) fn name(own: &str, plugin: Option<&str>) -> String {
     }
 }
 
-/// Returns our name of a tool there, which a call in brackets may follow, as in `Bash(git *)`.
+/// Returns our name of a Claude Code tool. A pattern in parentheses may follow, as in `Bash(git
+/// *)`.
 pub(in crate::script) fn own(theirs: &str) -> Option<&'static str> {
     let theirs = theirs.split(['(', '|']).next().unwrap_or_default();
     let row = ROWS.iter().find(|row| row.theirs == theirs)?;
     Some(row.own)
 }
 
-/// Writes arguments as they are there. Those of other tools stay as they are.
+/// Converts arguments to their form in Claude Code. Those of other tools are unchanged.
 pub(super) fn input(own: &str, arguments: &Value, workspace: &Path) -> Value {
     let (Some(row), Some(arguments)) = (row(own), arguments.as_object()) else {
         return arguments.clone();
@@ -107,7 +108,7 @@ pub(super) fn input(own: &str, arguments: &Value, workspace: &Path) -> Value {
     Value::Object(renamed.collect())
 }
 
-/// Writes changed arguments as our tool takes them.
+/// Converts changed arguments back to the form of our tool.
 pub(super) fn arguments(own: &str, input: &Map<String, Value>, workspace: &Path) -> Value {
     let Some(row) = row(own) else {
         return Value::Object(input.clone());

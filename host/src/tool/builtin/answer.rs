@@ -1,27 +1,30 @@
-//! Result of a command for the model: its output, how it ended, and which limit it ran into.
+//! Result of a command for the model: its output, its exit status, and the limit that it hit.
+//!
+//! A command that hits a resource limit usually fails with a message of some library. This module
+//! recognizes such messages and adds the name of the setting to change. Start from [`Answer`].
 
 use super::super::ToolOutput;
 use super::super::process::confine::Limits;
 use super::super::process::{Ending, Finished};
 
-/// Signal of a program that wrote beyond the largest file that it may write, on every Linux.
+/// Signal that ends a program which exceeds the file size limit, on every Linux.
 const SIGXFSZ: i32 = 25;
 
-/// Added by shells to the number of a signal that ended a program.
+/// Offset that shells add to the signal number in an exit code.
 const SIGNALED: i32 = 128;
 
-/// End of the output in which the words of a limit are looked for, in bytes. Programs name the
-/// cause last.
+/// Size of the tail of the output that is searched for messages about a limit, in bytes. Programs
+/// print the cause last.
 const LAST_BYTES: usize = 4096;
 
-/// Bytes of overwritten lines from which their number is said: below, nobody could miss them.
+/// Minimum number of removed bytes that is worth a note. Below it, the model misses nothing.
 const SAID_BYTES: u64 = 1024;
 
-/// A limit, and what programs say when they run into it.
+/// A limit, with the messages of programs that hit it.
 struct Hit {
-    /// Each of these must be there, in any case; of each list one.
+    /// All outer lists must match; of each inner list, one text must occur. Case-insensitive.
     words: &'static [&'static [&'static str]],
-    /// The limit and its setting.
+    /// Describes the limit and its setting.
     said: fn(&Limits) -> String,
 }
 
@@ -70,13 +73,13 @@ fn said_file(limits: Option<&Limits>) -> String {
 
 pub(super) struct Answer<'a> {
     pub(super) finished: &'a Finished,
-    /// Deadline of the call.
+    /// Deadline of the call, in seconds.
     pub(super) seconds: u64,
-    /// Line for each thing that the command left and that was refused.
+    /// Lines about files that the command left and that were refused.
     pub(super) refused: &'a [String],
     /// Limits of the command, if it had any.
     pub(super) limits: Option<&'a Limits>,
-    /// Names and values of secrets that the command was given.
+    /// Names and values of secrets in the command's environment.
     pub(super) secrets: Vec<(String, String)>,
 }
 
@@ -123,7 +126,7 @@ impl Answer<'_> {
         }
     }
 
-    /// Returns the limit that a failed command probably ran into.
+    /// Returns the limit that a failed command probably hit.
     fn hit(&self, content: &str) -> Option<String> {
         match self.finished.ending {
             Ending::Signaled(SIGXFSZ) => return Some(said_file(self.limits)),
@@ -146,7 +149,7 @@ impl Answer<'_> {
     }
 }
 
-/// The text with a line for each thing that was refused.
+/// Appends a line for each refused file to the text.
 pub(super) fn noted(mut text: String, refused: &[String]) -> String {
     for line in refused {
         if !text.is_empty() && !text.ends_with('\n') {

@@ -1,4 +1,7 @@
 //! `bash`: runs a command in the workspace.
+//!
+//! The command is confined as the settings say (see `commands`). After it has ended, files that git
+//! would run later are looked for and renamed (see `repository`). Start from [`Bash`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,17 +26,17 @@ use super::answer::{Answer, noted};
 use super::{Around, Commands, Confining, spec_of, with_arguments};
 use crate::message::{EffectClass, ToolSpec};
 
-/// Deadline when the call does not say.
+/// Default deadline, if the call does not set one.
 const DEFAULT_DEADLINE_SECONDS: u64 = 120;
 
-/// Longest deadline of a call.
+/// Maximum deadline of a call.
 pub const MAX_DEADLINE_SECONDS: u64 = 600;
 
-/// Note when the workspace could not be examined.
+/// Note for a workspace that could not be searched.
 const NOT_LOOKED: &str =
     "it is unknown whether the command left something in the workspace that git would run";
 
-/// Most bytes of output that are kept, half of them from the start and half from the end.
+/// Maximum size of the output, in bytes. Longer output loses its middle.
 const CAP_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -57,7 +60,7 @@ pub struct Bash {
 }
 
 impl Bash {
-    /// Runs in this workspace.
+    /// Creates the tool for this workspace.
     #[must_use]
     pub fn new(workspace: Arc<Workspace>, commands: impl Into<Commands>) -> Self {
         let commands = commands.into();
@@ -108,7 +111,8 @@ impl Bash {
         }
     }
 
-    /// Resolves a file that a command writes; one with an absolute path by where its folder really is.
+    /// Resolves a file that a command writes. An absolute path outside the workspace is retried
+    /// with its directory canonicalized, because a symlink may lead inside.
     fn place(&self, path: &str) -> WorkspacePath {
         let place = self.workspace.place(path);
         let path = Path::new(path);
@@ -165,7 +169,8 @@ impl Bash {
             .map(|confinement| confinement.limits);
         let cancel = ctx.cancel.child_token();
         let _stop_on_drop = cancel.clone().drop_guard();
-        // A task of its own: when nobody waits for the answer any more, the command is stopped, and what it left is looked at.
+        // Spawned as its own task: if this future is dropped, the command is still stopped and its
+        // leftovers are still checked.
         let (result, refused) = match tokio::spawn(run_and_look(process, cancel)).await {
             Ok(ended) => ended,
             Err(error) => return ToolOutput::fault(format!("`bash` failed inside: {error}")),
@@ -184,11 +189,12 @@ impl Bash {
     }
 }
 
-/// Search for files that a program leaves in its folders and git would run.
+/// Search for files that a program leaves in its writable directories and that git would run.
 pub(crate) struct Look(Option<Result<Before, JoinError>>);
 
 impl Look {
-    /// Looks at the folders that a program in `root` may change; at none where nothing confines it.
+    /// Records the state of the directories that a program in `root` may change; none if the
+    /// program is not confined.
     pub(crate) async fn before(root: &Path, confine: Option<&Confinement>) -> Self {
         let Some(confinement) = confine else {
             return Self(None);
@@ -201,7 +207,7 @@ impl Look {
         ))
     }
 
-    /// Takes what the program left out of git's way. Returns a line for each.
+    /// Renames files of the program that git would run. Returns a line for each.
     pub(crate) async fn refuse(self) -> Vec<String> {
         match self.0 {
             Some(before) => what_was_refused(before).await,
@@ -210,7 +216,7 @@ impl Look {
     }
 }
 
-/// Runs the command, and takes what it left for git to run out of git's way.
+/// Runs the command, then renames the files it left that git would run.
 async fn run_and_look(
     process: Process,
     cancel: CancellationToken,
@@ -245,7 +251,7 @@ impl Tool for Bash {
     }
 }
 
-/// Programs that git would have run of what a command left.
+/// Lists the refused files that git would have run.
 async fn what_was_refused(before: Result<Before, JoinError>) -> Vec<String> {
     let looked = match before {
         Ok(before) => tokio::task::spawn_blocking(move || before.refuse_what_git_would_run()).await,

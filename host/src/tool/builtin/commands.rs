@@ -1,4 +1,4 @@
-//! Surroundings of commands of `bash` and of scripts: their confinement and their variables.
+//! Confinement and environment of commands of `bash` and of scripts.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use super::super::process::Passed;
 use super::super::process::confine::Confinement;
 use super::Retried;
 
-/// Surroundings of commands and scripts. The default confines nothing and passes the usual
+/// Confinement and environment of commands and scripts. The default is no confinement and the usual
 /// variables.
 #[derive(Clone, Debug, Default)]
 pub struct Commands {
-    /// Confinement by the kernel, or why there is none.
+    /// Confinement by the kernel, or the reason why there is none.
     pub confining: Confining,
-    /// Variables of the environment that they get.
+    /// Additional environment variables.
     pub env: Passed,
 }
 
@@ -22,26 +22,26 @@ pub enum Confining {
     /// No confinement, as requested.
     #[default]
     Free,
-    /// No confinement; Rind's own binary at this path sees to it that everything ends with the
-    /// call.
+    /// No confinement, but Rind's own binary at this path makes sure that every process ends with
+    /// the call.
     Kept(PathBuf),
     /// Confinement by the kernel.
     Confined(Confinement),
-    /// No confinement, although it was requested: whoever approves a call is told the reason.
+    /// No confinement, although it was requested. Approval questions show the reason.
     Unconfined {
         /// Reason.
         why: String,
-        /// Keeper as in `Kept`, where there is one.
+        /// Keeper as in `Kept`, if there is one.
         keeper: Option<PathBuf>,
     },
     /// Commands are refused, because they cannot be confined for this reason.
     Refused(String),
-    /// Setting up the confinement has failed. Each call tries again, and is refused when that fails as well.
+    /// Setting up the confinement has failed. Each call retries, and is refused if that fails too.
     Retried(Retried),
 }
 
 impl Confining {
-    /// Returns the confinement that commands get, or would get once it can be set up.
+    /// Returns the confinement in force, or the one that will be in force once setup succeeds.
     pub(super) fn wanted(&self) -> Option<&Confinement> {
         match self {
             Self::Confined(confinement) => Some(confinement),
@@ -60,7 +60,8 @@ impl From<Confining> for Commands {
     }
 }
 
-/// Surroundings of a process: [`Process::confine`](crate::tool::process::Process::confine) and
+/// Confinement and keeper of a process:
+/// [`Process::confine`](crate::tool::process::Process::confine) and
 /// [`Process::keeper`](crate::tool::process::Process::keeper).
 pub(crate) struct Around {
     pub(crate) confine: Option<Confinement>,
@@ -68,8 +69,8 @@ pub(crate) struct Around {
 }
 
 impl Commands {
-    /// Returns the surroundings of a program that runs as commands do, or the reason why it must not run, which ends a
-    /// sentence.
+    /// Returns confinement and keeper for a program that runs as commands do. The error is the
+    /// reason why it must not run, worded as the end of a sentence.
     pub(crate) async fn around(&self) -> Result<Around, String> {
         let (confine, keeper) = match self.confining.clone() {
             Confining::Free => (None, None),

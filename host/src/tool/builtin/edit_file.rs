@@ -1,4 +1,4 @@
-//! `edit_file`: puts one text in place of another within a file.
+//! `edit_file`: replaces a text in a file.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
     })
 }
 
-/// The lines of the text that is replaced, or the reason why nothing will be.
+/// Returns the lines to be replaced, or the reason why the edit will fail.
 fn target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, WorkspaceError> {
     let content = workspace.read(&asked.path, CAP_BYTES)?;
     let change = match plan(content, asked) {
@@ -63,7 +63,8 @@ fn target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, Wo
     Ok(Some(format!("{place}{names}")))
 }
 
-/// Whether the file changed since the model read it. Other reasons against the edit are told by the edit itself.
+/// Checks whether the file changed since the model read it. Other errors are reported by the edit
+/// itself.
 fn check(
     workspace: &Workspace,
     call: &FileCall,
@@ -86,14 +87,14 @@ fn stale(workspace: &Workspace, call: &FileCall, path: &str, version: Version) -
     checked.err().map(|why| stale::refusal(path, why))
 }
 
-/// Bytes of the file after an edit.
+/// An edit and the resulting bytes of the file.
 struct Plan {
     change: Change,
     bytes: Vec<u8>,
     encoding: Encoding,
 }
 
-/// Plans an edit, or says why there is none.
+/// Plans an edit, or returns the reason why it is impossible.
 fn plan(content: Vec<u8>, asked: &Arguments) -> Result<Plan, String> {
     let decoded = encoding::decode(content)
         .ok_or("it is a binary file and cannot be edited by text".to_owned())?;
@@ -104,7 +105,8 @@ fn plan(content: Vec<u8>, asked: &Arguments) -> Result<Plan, String> {
     let change = replaced(
         &decoded.text,
         Replacement {
-            // The mark is not in the text; models copy it along from what other tools show.
+            // The byte order mark is not part of the text, but models copy it from the output of
+            // other tools.
             old: encoding.without_bom(&asked.old_text),
             new: encoding.without_bom(&asked.new_text),
             is_everywhere: asked.replace_all,

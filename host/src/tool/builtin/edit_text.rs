@@ -1,7 +1,8 @@
-//! Replacement of a text within a text, as `edit_file` does it.
+//! Replaces a text within a text, for `edit_file`.
 //!
-//! Line ends are compared as if all of them were LF: models write `\n` whatever the file has. The lines that are put in keep
-//! the line ends of the lines that they replace. It must not know files or encodings. Start from [`replaced`].
+//! Line endings are compared as if all were LF, because models write `\n` regardless of the file.
+//! Inserted lines take the line endings of the lines that they replace. This module must not know
+//! files or encodings. Start from [`replaced`].
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -14,16 +15,17 @@ use super::near_miss::near_miss;
 /// Unchanged lines shown before and after the change.
 const CONTEXT_LINES: usize = 3;
 
-/// Most lines shown of the old and of the new text.
+/// Maximum number of lines shown of the old and of the new text.
 const SHOWN_LINES: usize = 40;
 
-/// Most bytes shown of one line: a file that a program made may be a single line of megabytes.
+/// Maximum number of bytes shown of one line: a generated file may be a single line of megabytes.
 const SHOWN_LINE_BYTES: usize = 2_000;
 
-/// Most places that are counted where they may overlap, each of which costs as much as the text is long.
+/// Maximum number of overlapping matches to count. Each one costs time linear in the length of the
+/// text.
 const MAX_OVERLAPPING: usize = 100;
 
-/// A text to replace by another.
+/// A text to replace, and its replacement.
 #[derive(Clone, Copy)]
 pub(super) struct Replacement<'a> {
     pub(super) old: &'a str,
@@ -33,19 +35,19 @@ pub(super) struct Replacement<'a> {
 
 #[derive(Debug)]
 pub(super) struct Change {
-    /// First and last line of the first place, from 1.
+    /// First and last line of the first match, from 1.
     pub(super) lines: (usize, usize),
     /// The whole text after the change.
     pub(super) content: String,
     pub(super) n_places: usize,
-    /// The first place as a unified diff shows it.
+    /// Unified diff of the first match.
     pub(super) snippet: String,
 }
 
-/// Replaces a text that is in `content` once, or every place of it.
+/// Replaces the only occurrence of a text in `content`, or all occurrences.
 ///
 /// # Errors
-/// The reason why nothing is replaced, in words for the model.
+/// Reason why nothing was replaced, worded for the model.
 pub(super) fn replaced(content: &str, asked: Replacement<'_>) -> Result<Change, String> {
     let Replacement { old, new, .. } = asked;
     if old.is_empty() {
@@ -55,7 +57,7 @@ pub(super) fn replaced(content: &str, asked: Replacement<'_>) -> Result<Change, 
         return Err("old_text and new_text are the same".to_owned());
     }
     let (flat_old, flat_new) = (flattened(old), flattened(new));
-    // Texts that differ in nothing else are there to change the line ends.
+    // If the texts differ only in line endings, the edit is meant to change those.
     let is_literal = flat_old == flat_new;
     let text = match is_literal {
         true => Flat::literal(content),
@@ -99,7 +101,7 @@ fn not_found(text: &str, old: &str) -> String {
     }
 }
 
-/// Offsets of the places to replace. `Err(None)`: there is no place.
+/// Returns the offsets of the matches to replace. `Err(None)`: there is no match.
 fn places(text: &str, old: &str, is_everywhere: bool) -> Result<Vec<usize>, Option<String>> {
     let (text, old) = (text.as_bytes(), old.as_bytes());
     let finder = memmem::Finder::new(old);
@@ -108,7 +110,7 @@ fn places(text: &str, old: &str, is_everywhere: bool) -> Result<Vec<usize>, Opti
         return Err(None);
     }
     if has_border(old) {
-        // A place may begin within the one before it.
+        // Matches may overlap.
         let overlaps = apart.iter().any(|at| {
             let end = text.len().min(at + 2 * old.len() - 1);
             finder.find(&text[at + 1..end]).is_some()
@@ -143,7 +145,8 @@ fn places(text: &str, old: &str, is_everywhere: bool) -> Result<Vec<usize>, Opti
     }
 }
 
-/// Whether a text begins as it ends, so that two places of it may overlap: the last value of its prefix function is not 0.
+/// Whether a proper prefix of the text is also a suffix, so that two matches can overlap: the last
+/// value of the prefix function (Knuth-Morris-Pratt) is not 0.
 fn has_border(text: &[u8]) -> bool {
     let mut borders = vec![0_usize; text.len()];
     for at in 1..text.len() {
@@ -156,7 +159,7 @@ fn has_border(text: &[u8]) -> bool {
     borders.last().is_some_and(|border| *border > 0)
 }
 
-/// A text with LF in place of each CR LF.
+/// Returns the text with CR LF replaced by LF.
 fn flattened(text: &str) -> Cow<'_, str> {
     match text.contains("\r\n") {
         true => text.replace("\r\n", "\n").into(),
@@ -164,7 +167,7 @@ fn flattened(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text with LF in place of each CR LF, and the way back.
+/// A text with CR LF replaced by LF, with a mapping back to the original.
 struct Flat<'a> {
     text: Cow<'a, str>,
     /// Offsets in `text` of the line breaks that are CR LF, in order.
@@ -172,7 +175,7 @@ struct Flat<'a> {
 }
 
 impl<'a> Flat<'a> {
-    /// The text as it is.
+    /// Keeps the text unchanged.
     fn literal(content: &'a str) -> Self {
         Self {
             text: content.into(),
@@ -182,7 +185,7 @@ impl<'a> Flat<'a> {
 
     fn new(content: &'a str) -> Self {
         let found = memmem::find_iter(content.as_bytes(), b"\r\n");
-        // Each one before it made the text a byte shorter.
+        // Each earlier CR LF made the text one byte shorter.
         let crlf = found.enumerate().map(|(n, at)| at - n).collect();
         Self {
             text: flattened(content),
@@ -190,7 +193,7 @@ impl<'a> Flat<'a> {
         }
     }
 
-    /// The offset in the content of an offset in the text.
+    /// Converts an offset in the text to an offset in the content.
     fn offset(&self, at: usize) -> usize {
         at + self.crlf.partition_point(|offset| *offset < at)
     }
@@ -199,7 +202,7 @@ impl<'a> Flat<'a> {
         self.crlf.binary_search(&at).is_ok()
     }
 
-    /// The new text for one place, with the line ends of the lines that it replaces.
+    /// Returns the replacement for one match, with the line endings of the lines that it replaces.
     fn with_line_ends(&self, at: usize, old: &str, new: &str) -> String {
         if self.crlf.is_empty() || !new.contains('\n') {
             return new.to_owned();
@@ -236,8 +239,8 @@ impl<'a> Flat<'a> {
         text
     }
 
-    /// The line end of a line that is put in: the one that most replaced lines have, else that of the line, else that of the
-    /// line before.
+    /// Returns the line ending for inserted lines: the majority among the replaced lines, else that
+    /// of the current line, else that of the line before. `true` means CR LF.
     fn usual_end(&self, at: usize, len: usize, ends: &[bool]) -> bool {
         let n_crlf = ends.iter().filter(|is_crlf| **is_crlf).count();
         if let Some(first) = ends.first() {
@@ -253,7 +256,7 @@ impl<'a> Flat<'a> {
     }
 }
 
-/// The first changed place as a unified diff shows it, with whole lines.
+/// Formats the first changed place as a unified diff with whole lines.
 fn snippet(content: &str, at: usize, old: &str, new: &str) -> String {
     let start = content[..at].rfind('\n').map_or(0, |line| line + 1);
     let old_end = at + old.len();
@@ -356,7 +359,7 @@ mod tests {
     #[test]
     fn an_edit_keeps_the_line_ends_of_the_lines_around_it() {
         check("a\r\nb\r\n", "a\nb", "a\nx\nb", "a\r\nx\r\nb\r\n");
-        // In either part of a file with both kinds, and across them.
+        // A file with mixed line endings: edits in either part, and across both.
         check("a\nb\nc\r\n", "a\nb", "a\nx\nb", "a\nx\nb\nc\r\n");
         check(
             "a\r\nb\r\nc\nd\n",
@@ -372,14 +375,14 @@ mod tests {
             "a\r\nx\r\ny\r\nb\nc\n",
         );
         check("a\r\nb\nc\r\nd", "b\nc\n", "b\n", "a\r\nb\nd");
-        // A line that is put in ends as its neighbors do.
+        // An inserted line takes the line ending of its neighbors.
         check("a\r\nb", "b", "b\nc", "a\r\nb\r\nc");
         check("a\nb\r\nc\n", "b", "b\nx", "a\nb\r\nx\r\nc\n");
-        // The model wrote CR LF, and the file has LF.
+        // The model wrote CR LF, but the file has LF.
         check("a\nb\n", "a\r\nb", "a\r\nx", "a\nx\n");
-        // A line break at the border of the place is replaced whole.
+        // A line ending at the edge of the match is replaced as a whole.
         check("a\r\nb\r\nc", "\nb\n", "\n", "a\r\nc");
-        // Line ends are changed when nothing else is.
+        // An edit that differs only in line endings changes them.
         check("a\r\nb\n", "a\r\n", "a\n", "a\nb\n");
     }
 
@@ -405,7 +408,7 @@ mod tests {
         }
         let long = "a".repeat(1 << 20);
         assert!(why(&long, &long[1000..], false).contains("at least 100 times"));
-        // A text that could overlap and does not.
+        // The text could overlap with itself, but its matches do not.
         let all = change("aba-aba", "aba", "x", true).map(|change| change.content);
         assert_eq!(all.as_deref(), Ok("x-x"));
     }

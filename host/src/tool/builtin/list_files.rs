@@ -1,4 +1,4 @@
-//! `list_files`: what is in the workspace.
+//! `list_files`: lists files and directories of the workspace.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::super::{SharedTool, ToolOutput};
 use super::{FileCall, file_tool, no_target};
 use crate::message::EffectClass;
 
-/// Most entries of one answer.
+/// Maximum number of entries in one answer.
 const CAP_ENTRIES: usize = 1_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]

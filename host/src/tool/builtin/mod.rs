@@ -1,7 +1,10 @@
-//! The tools that come with Rind: files and commands within one workspace.
+//! Built-in tools: files and commands within one workspace.
 //!
-//! Each file is one tool. They rely on the workspace for what they may touch and on the policy for whether they may run; they
-//! must not ask anybody anything themselves. Start from [`all`].
+//! Each file holds one tool. The workspace limits the files that a tool can touch, and the policy
+//! decides whether a call runs; a tool must not ask the user itself. Most file tools are a
+//! `FileTool`: plain functions that block and run off the async threads.
+//!
+//! Start from [`all`].
 
 mod answer;
 mod bash;
@@ -39,13 +42,13 @@ pub use commands::{Commands, Confining};
 pub(crate) use read_file::{read_held, read_within};
 pub use retried::Retried;
 
-/// All built-in tools over one workspace; nothing confines the commands of `bash`.
+/// Returns all built-in tools over one workspace, with unconfined `bash`.
 #[must_use]
 pub fn all(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
     all_with(workspace, Commands::default())
 }
 
-/// All built-in tools over one workspace, the commands of `bash` kept to it as `commands` says.
+/// Returns all built-in tools over one workspace, with `bash` confined as in `commands`.
 #[must_use]
 pub fn all_with(workspace: &Arc<Workspace>, commands: impl Into<Commands>) -> Vec<SharedTool> {
     let mut tools = files(workspace);
@@ -53,7 +56,7 @@ pub fn all_with(workspace: &Arc<Workspace>, commands: impl Into<Commands>) -> Ve
     tools
 }
 
-/// The built-in tools that work on files of one workspace and start nothing.
+/// Returns the built-in file tools of one workspace, without `bash`.
 #[must_use]
 pub fn files(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
     vec![
@@ -65,7 +68,7 @@ pub fn files(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
     ]
 }
 
-/// The description of a built-in tool whose arguments are `A`.
+/// Builds the description of a built-in tool with arguments of type `A`.
 pub(crate) fn spec_of<A: JsonSchema>(
     name: &str,
     description: &str,
@@ -73,7 +76,7 @@ pub(crate) fn spec_of<A: JsonSchema>(
 ) -> ToolSpec {
     let mut parameters = schemars::schema_for!(A).to_value();
     if let Some(schema) = parameters.as_object_mut() {
-        // Every request carries the schema; these two tell the model nothing.
+        // Every request carries the schema, and these two keys are useless to the model.
         schema.remove("$schema");
         schema.remove("title");
     }
@@ -88,7 +91,8 @@ pub(crate) fn spec_of<A: JsonSchema>(
     }
 }
 
-/// Removes formats such as `uint32`: no standard knows them, and Gemini refuses a schema that has them.
+/// Removes formats such as `uint32`: they are not standard, and Gemini refuses schemas that contain
+/// them.
 fn without_rust_formats(schema: &mut Value) {
     match schema {
         Value::Object(keywords) => {
@@ -103,7 +107,8 @@ fn without_rust_formats(schema: &mut Value) {
     }
 }
 
-/// Runs a tool's work with its arguments. What does not fit although it fits the schema is told to the model.
+/// Runs a tool with deserialized arguments. Arguments that fit the schema but do not deserialize
+/// become an error for the model.
 pub(crate) fn with_arguments<'a, A: DeserializeOwned + Send + 'a, F>(
     value: Value,
     work: impl FnOnce(A) -> F + Send + 'a,
@@ -120,7 +125,7 @@ where
     .boxed()
 }
 
-/// [Runs](with_arguments) a tool's work until it is called off.
+/// [Runs](with_arguments) a tool until the call is cancelled.
 pub(crate) fn until_cancelled<'a, A: DeserializeOwned + Send + 'a, F>(
     value: Value,
     ctx: &'a ToolCtx,
@@ -137,30 +142,30 @@ where
     })
 }
 
-/// Longest time that a tool looks through the workspace.
+/// Timeout for work that only reads the workspace.
 const MAX_LOOK: Duration = Duration::from_secs(30);
 
-/// Longest time that a question waits for a look at the file that it is about.
+/// Timeout for reading the target of a call before an approval question.
 const MAX_TARGET: Duration = Duration::from_secs(1);
 
-/// Work of a tool on files of the workspace. It may block.
+/// Work of a tool on files of the workspace. May block.
 type FileWork<A> = fn(&Workspace, &FileCall, &A) -> Result<ToolOutput, WorkspaceError>;
 
-/// Looks for a reason why a call would be refused. It may block.
+/// Predicts the reason why a call would be refused. May block.
 type FileCheck<A> = fn(&Workspace, &FileCall, &A) -> Result<Option<String>, WorkspaceError>;
 
-/// Target of a call: what is there now where it would act. It may block.
+/// Describes the current state of a call's target. May block.
 type FileTarget<A> = fn(&Workspace, &A) -> Result<Option<String>, WorkspaceError>;
 
 /// Context of one call of a file tool.
 struct FileCall {
-    /// Token that is set when the work is to stop.
+    /// Cancellation of the work.
     cancel: CancellationToken,
     /// Id of the call.
     id: Arc<str>,
     /// Turn and step of the call.
     step: (u32, u32),
-    /// Files that the model knows; `None` when a program makes the call.
+    /// Files that the model knows; `None` if a program makes the call.
     known: Option<Arc<KnownFiles>>,
 }
 
@@ -170,7 +175,7 @@ impl FileCall {
         let id = ctx.caller.call.clone();
         Self {
             cancel: ctx.cancel.clone(),
-            // Without an id, a result cannot be found in the conversation again.
+            // A result without a call id cannot be found in the conversation later.
             known: ctx.known.clone().filter(|_| id.is_some()),
             id: id.unwrap_or_else(|| "".into()),
             step: (context.turn, context.step),
@@ -183,7 +188,7 @@ impl FileCall {
     }
 }
 
-/// A tool that works on files of the workspace, with arguments `A`.
+/// A tool on files of the workspace, with arguments of type `A`.
 struct FileTool<A> {
     spec: ToolSpec,
     subject: fn(WorkspacePath) -> Subject,
@@ -212,7 +217,7 @@ fn file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
     }
 }
 
-/// The target of calls that change nothing.
+/// Target function of read-only tools.
 fn no_target<A>(_: &Workspace, _: &A) -> Result<Option<String>, WorkspaceError> {
     Ok(None)
 }
@@ -237,7 +242,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
             let look =
                 move |workspace: &Workspace, _: &CancellationToken| target(workspace, &asked);
             let never = CancellationToken::new();
-            // What cannot be looked at is told by the call itself.
+            // If the target cannot be read, the call itself reports the error.
             let found = self.workspace.looking(&never, MAX_TARGET, look).await;
             found.ok().flatten()
         }
@@ -261,7 +266,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
         .boxed()
     }
 
-    /// Work that only reads is abandoned when it takes too long or is cancelled.
+    /// Read-only work is abandoned on timeout or cancellation.
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         with_arguments(value, move |asked: A| async move {
             let (work, call) = (self.work, FileCall::new(ctx));
@@ -277,7 +282,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
     }
 }
 
-/// Returns the place of the `path` of a call; the workspace itself without one.
+/// Resolves the `path` of a call. Without one, returns the workspace itself.
 fn place(workspace: &Workspace, path: Option<Value>) -> WorkspacePath {
     match path {
         None | Some(Value::Null) => WorkspacePath::Known(String::new()),
@@ -286,7 +291,7 @@ fn place(workspace: &Workspace, path: Option<Value>) -> WorkspacePath {
     }
 }
 
-/// `word` or its plural, with the number before it.
+/// Formats a count with `word` or its plural.
 fn count(n: usize, word: &str) -> String {
     let plural = if n == 1 {
         ""

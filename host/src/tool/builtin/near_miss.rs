@@ -1,7 +1,9 @@
-//! The place of a file that is nearest to a text which is not in it, and what differs there.
+//! Finds the text in a file that is most similar to a text that was not found, and describes the
+//! difference.
 //!
-//! Models write plain quotes for typographic ones, composed letters for decomposed ones, spaces for tabs and for no-break
-//! spaces. Telling them where and what spares reading the file again to find a difference that cannot be seen. Start from
+//! Models often write plain quotes instead of typographic ones, composed instead of decomposed
+//! letters, and spaces instead of tabs or no-break spaces. Naming the line and the character saves
+//! the model from reading the file again in search of an invisible difference. Start from
 //! [`near_miss`].
 
 use std::ops::Range;
@@ -11,19 +13,19 @@ use memchr::memmem;
 
 use crate::text::clean;
 
-/// Most characters of a line that a message shows.
+/// Maximum number of bytes of a line that a message shows.
 const SHOWN_BYTES: usize = 200;
 
-/// Lines longer than this are not compared by likeness.
+/// Maximum length of a line that is compared by similarity, in bytes.
 const MAX_LIKE_BYTES: usize = 400;
 
-/// Most lines that are compared by likeness.
+/// Maximum number of lines that are compared by similarity.
 const MAX_LIKE_LINES: usize = 20_000;
 
-/// Least likeness, from 0 to 1, of a line that is worth naming.
+/// Minimum similarity of a line worth mentioning, from 0 to 1.
 const LEAST_LIKENESS: f64 = 0.6;
 
-/// Describes the place of `text` that is most like `old`, with the first difference. `None`: nothing is like it.
+/// Describes the most similar text to `old` and the first difference; `None` if no text is similar.
 pub(super) fn near_miss(text: &str, old: &str) -> Option<String> {
     for folds_case in [false, true] {
         if let Some(place) = find_folded(text, old, folds_case) {
@@ -33,7 +35,8 @@ pub(super) fn near_miss(text: &str, old: &str) -> Option<String> {
     nearest_line(text, old)
 }
 
-/// A text without the differences that cannot be seen, and the offset of the original character for each of its bytes.
+/// A text with invisible differences normalized away, and for each of its bytes the offset of the
+/// original character.
 struct Folded {
     text: String,
     offsets: Vec<usize>,
@@ -90,7 +93,7 @@ impl Folded {
     }
 }
 
-/// Finds the place that is the same but for differences that cannot be seen.
+/// Finds a match that is equal except for invisible differences.
 fn find_folded(text: &str, old: &str, folds_case: bool) -> Option<Range<usize>> {
     let wanted = Folded::new(old, folds_case);
     if wanted.text.is_empty() {
@@ -101,19 +104,19 @@ fn find_folded(text: &str, old: &str, folds_case: bool) -> Option<Range<usize>> 
     let start = *folded.offsets.get(at)?;
     let last = *folded.offsets.get(at + wanted.text.len() - 1)?;
     let mut end = last + text[last..].chars().next().map_or(0, char::len_utf8);
-    // The rest of a letter that is a base and its marks.
+    // Include combining marks that belong to the last letter.
     while let Some(c) = text[end..].chars().next().filter(|c| is_mark(*c)) {
         end += c.len_utf8();
     }
     Some(start..end)
 }
 
-/// Whether a character is one of the usual combining marks.
+/// Whether a character is a common combining mark.
 fn is_mark(c: char) -> bool {
     ('\u{300}'..='\u{36f}').contains(&c)
 }
 
-/// Describes the first difference between a place of the text and the text that was looked for.
+/// Describes the first difference between the match and the wanted text.
 fn first_difference(text: &str, place: Range<usize>, old: &str) -> String {
     let inner = old.trim();
     let found = &text[place.clone()];
@@ -137,7 +140,7 @@ fn first_difference(text: &str, place: Range<usize>, old: &str) -> String {
     }
     let at = place.start + same;
     let (ours, theirs) = (&text[at..place.end], &inner[same..]);
-    // The difference may be within a run of white space, of which more was equal.
+    // The difference may be inside a run of white space whose beginning is equal.
     let back = trailing(&text[place.start..at]).len();
     let is_space = |text: &str| text.chars().next().is_none_or(char::is_whitespace);
     let what = if is_space(ours) || is_space(theirs) {
@@ -168,7 +171,7 @@ fn first_difference(text: &str, place: Range<usize>, old: &str) -> String {
     )
 }
 
-/// Finds the line that is most like the longest line of the text that was looked for.
+/// Finds the line that is most similar to the longest line of the wanted text.
 fn nearest_line(text: &str, old: &str) -> Option<String> {
     let wanted: Vec<&str> = old.lines().collect();
     let is_like = |line: &&&str| line.len() <= MAX_LIKE_BYTES && !line.trim().is_empty();
@@ -186,7 +189,7 @@ fn nearest_line(text: &str, old: &str) -> Option<String> {
     if likeness < LEAST_LIKENESS {
         return None;
     }
-    // The line itself may be the same, and another one beside it differ.
+    // The line itself may be equal while a neighboring line differs.
     let first = at.checked_sub(at_wanted);
     let pairs = wanted.iter().enumerate().map(|(number, wanted)| {
         let number = first.map(|first| first + number);
@@ -216,7 +219,7 @@ fn line_of(text: &str, at: usize) -> usize {
 fn shown_line(text: &str, at: usize) -> String {
     let start = text[..at].rfind('\n').map_or(0, |line| line + 1);
     let line = text[start..].lines().next().unwrap_or_default();
-    // In a long line, the part around the difference.
+    // Show the part of a long line around the difference.
     let from = match line.len() > SHOWN_BYTES {
         true => {
             line.floor_char_boundary((at - start).saturating_sub(SHOWN_BYTES / 2).min(line.len()))
@@ -239,13 +242,13 @@ fn trailing_on_line(text: &str) -> &str {
     trailing(&text[start..])
 }
 
-/// White space in escapes, so that it can be seen.
+/// Formats white space as escapes, so that it becomes visible.
 fn quoted(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(40)];
     format!("{text:?}")
 }
 
-/// The first character of a text with its code and name.
+/// Describes the first character of a text, with its code and name.
 fn named(text: &str) -> String {
     let Some(c) = text.chars().next() else {
         return "no more text".to_owned();
@@ -275,7 +278,7 @@ fn named(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Checks that the message on a text has all these words.
+    /// Checks that the message about a text contains all of these words.
     fn check(text: &str, old: &str, words: &[&str]) {
         let told = near_miss(text, old).unwrap_or_default();
         for word in words {

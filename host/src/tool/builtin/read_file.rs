@@ -1,4 +1,8 @@
-//! `read_file`: one text file or a part of it, or an image.
+//! `read_file`: reads a text file or a part of it, or an image.
+//!
+//! Long files are answered in pages, limited by lines and bytes. The tool records which lines the
+//! model was shown, so that `write_file` can refuse to overwrite unseen text. Skills read their
+//! files with the same code. Start from [`tool`].
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -17,10 +21,10 @@ use super::{FileCall, MAX_LOOK, file_tool, no_target};
 use crate::message::blob::{MAX_IMAGE_BYTES, image};
 use crate::message::{Blob, EffectClass};
 
-/// Most bytes of one answer: what a model can still use well.
+/// Maximum number of bytes in one answer, about as much as a model can make good use of.
 const CAP_BYTES_SHOWN: usize = 256 * 1024;
 
-/// Most lines of one answer.
+/// Maximum number of lines in one answer.
 const CAP_LINES: u64 = 2_000;
 
 /// Bytes at the start of a file that decide whether it is text.
@@ -54,7 +58,7 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
     ))
 }
 
-/// Reads a file of a folder that is not the workspace, as the tool does.
+/// Reads a file in a directory other than the workspace, with the same result as the tool.
 pub(crate) async fn read_within(
     folder: &Arc<Workspace>,
     path: &str,
@@ -73,7 +77,7 @@ pub(crate) async fn read_within(
     folder.looking(cancel, MAX_LOOK, work).await
 }
 
-/// Reads a file that is held in memory, as the tool does.
+/// Reads a file from memory, with the same result as the tool.
 pub(crate) fn read_held(
     content: &[u8],
     path: &str,
@@ -88,19 +92,19 @@ pub(crate) fn read_held(
     Ok(read_open(content, content.len() as u64, cancel, &asked)?.output)
 }
 
-/// Answer of a reading, with the part of the file that it shows.
+/// Answer with the range of the file that it shows.
 struct Answer {
     output: ToolOutput,
-    /// Version of the file, when all of it was looked at.
+    /// Version of the file, if all of it was read.
     version: Option<Version>,
-    /// First and last line that is shown whole.
+    /// First and last line that are shown completely.
     lines: Option<(u64, u64)>,
     /// Number of lines of the file, if its end was reached.
     n_lines: Option<u64>,
 }
 
 impl Answer {
-    /// An answer that shows no text of the file.
+    /// Builds an answer that shows no text of the file.
     fn none(output: ToolOutput) -> Self {
         Self {
             output,
@@ -117,7 +121,7 @@ fn read(
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
     let (file, bytes) = workspace.open_file(&asked.path)?;
-    // Before the first byte: a change while it is read makes it another version.
+    // Take the stamp before reading, so that a change during the read yields another version.
     let stamp = stamp_of(&file).ok();
     let answer = read_open(file, bytes, &call.cancel, asked)?;
     let is_text = answer.lines.is_some() || answer.n_lines == Some(0);
@@ -144,7 +148,7 @@ fn read_open(
         source,
     };
     let mut begin = Vec::new();
-    // The size may be wrong: files grow, and those of `/proc` say 0.
+    // The reported size can be wrong: files grow, and files in `/proc` report 0.
     file.by_ref()
         .take(CAP_BYTES + 1)
         .read_to_end(&mut begin)
@@ -195,14 +199,14 @@ fn read_open(
     Ok(answer)
 }
 
-/// Adds a note of the host behind the text.
+/// Appends a note of the host to the text.
 fn with_note(output: ToolOutput, note: &str) -> ToolOutput {
     let text = output.content.to_string();
     let line = if text.ends_with('\n') { "" } else { "\n" };
     ToolOutput::ok(format!("{text}{line}[{note}]"))
 }
 
-/// Reads the lines that are asked for.
+/// Reads the requested lines.
 fn lines(
     mut reader: impl BufRead,
     cancel: &CancellationToken,
@@ -231,7 +235,7 @@ fn lines(
     }
     while number < first.saturating_add(limit) {
         let before = text.len();
-        // One byte more than fits, so that a line that just fits is told from one that is too long.
+        // Read one byte more than fits, to tell a line that just fits from one that is too long.
         let room = (CAP_BYTES_SHOWN - before) as u64 + 1;
         let count = reader
             .by_ref()
@@ -264,10 +268,10 @@ fn lines(
     })
 }
 
-/// The image itself, or why no model takes it.
+/// Returns the image, or the reason why no model accepts it.
 fn read_image(file: impl Read, size: u64, path: &str) -> std::io::Result<ToolOutput> {
     let mut bytes = Vec::new();
-    // One byte more, so that one which is too large is known for it.
+    // Read one byte more than allowed, to detect an oversized image.
     file.take(MAX_IMAGE_BYTES + 1).read_to_end(&mut bytes)?;
     let mut blob = Blob::of(&bytes, "");
     blob.size = blob.size.max(size);
@@ -280,7 +284,7 @@ fn read_image(file: impl Read, size: u64, path: &str) -> std::io::Result<ToolOut
     })
 }
 
-/// The answer when the next line does not fit any more.
+/// Builds the answer if the next line does not fit.
 fn cut_by_bytes(mut text: Vec<u8>, before: usize, first: u64, number: u64) -> ToolOutput {
     if before > 0 {
         text.truncate(before);

@@ -1,4 +1,4 @@
-//! Confinement that failed, and that each call tries to set up again.
+//! Confinement that failed to set up, and that each call tries again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::super::process::confine::{Confinement, Obstacle};
 /// Sets up the confinement.
 type Detect = dyn Fn() -> BoxFuture<'static, Result<Confinement, Obstacle>> + Send + Sync;
 
-/// A confinement that each call tries to set up until that succeeds. Clones share the result.
+/// A confinement that each call tries to set up until one succeeds. Clones share the result.
 #[derive(Clone)]
 pub struct Retried {
     wanted: Arc<Confinement>,
@@ -20,7 +20,8 @@ pub struct Retried {
 }
 
 impl Retried {
-    /// Tries `detect` at each call. `wanted` describes what commands may do once that succeeds; its mechanism may be another.
+    /// Creates one that runs `detect` at each call. `wanted` describes the permissions of commands
+    /// once setup succeeds; its mechanism may differ from the one found.
     pub fn new(
         wanted: Confinement,
         detect: impl Fn() -> BoxFuture<'static, Result<Confinement, Obstacle>> + Send + Sync + 'static,
@@ -36,7 +37,7 @@ impl Retried {
         &self.wanted
     }
 
-    /// Returns the confinement, or the reason why this attempt failed as well.
+    /// Returns the confinement, or the reason why this attempt failed too.
     pub(super) async fn confinement(&self) -> Result<Confinement, Obstacle> {
         let mut found = self.found.lock().await;
         if let Some(confinement) = &*found {

@@ -1,4 +1,8 @@
-//! `search`: lines of the workspace's files that match a regular expression.
+//! `search`: finds lines in files of the workspace that match a regular expression.
+//!
+//! Pattern size, memory and time are bounded, because patterns come from the model and files from
+//! anywhere. The search leaves out files that git ignores, and ends in a file at the first NUL
+//! byte, which marks binary data.
 
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -24,32 +28,34 @@ use crate::beneath::open_regular;
 use crate::message::EffectClass;
 use crate::text::clean;
 
-/// Most bytes of one answer. Large on purpose: how much of it a model is shown is for hooks and the agent to say.
+/// Maximum size of one answer, in bytes. Large on purpose: hooks and the agent decide how much of
+/// it the model is shown.
 const CAP_BYTES: usize = 1024 * 1024;
 
-/// Most matching lines when the call does not say.
+/// Default for the maximum number of matching lines.
 const DEFAULT_MATCHES: usize = 10_000;
 
-/// Longest line that is shown whole.
+/// Maximum length of a line that is shown completely, in bytes.
 const MAX_LINE_BYTES: usize = 2_000;
 
-/// Most memory for one line of a file; a file with a longer one is passed over.
+/// Maximum memory for one line of a file; a file with a longer line is skipped.
 const MAX_HEAP_BYTES: usize = 4 * 1024 * 1024;
 
-/// Largest compiled pattern. Where the fast ways of matching give up, each byte of a file costs as much as the pattern is
-/// large: nested repetitions such as `((a{1,50}){1,50}){1,50}` would take minutes for a file.
+/// Maximum size of the compiled pattern. If the fast matchers give up, each byte of a file costs
+/// time linear in the pattern size: nested repetitions such as `((a{1,50}){1,50}){1,50}` would take
+/// minutes for a file.
 const MAX_PATTERN_BYTES: usize = 256 * 1024;
 
-/// Beginning of the library's reason for refusing a pattern that is too large.
+/// Prefix of the regex crate's error for an oversized pattern.
 const TOO_LARGE: &str = "compiled regex exceeds size limit";
 
-/// Longest pattern, and longest reason for refusing one, that an error shows whole, in bytes.
+/// Maximum length of a pattern, or of the regex crate's error, in an error message, in bytes.
 const SHOWN_PATTERN_BYTES: usize = 200;
 
-/// Most memory for matching fast.
+/// Memory limit of the fast matchers.
 const MAX_FAST_BYTES: usize = 8 * 1024 * 1024;
 
-/// Longest time of one search; it then answers with what it found.
+/// Time limit of one search, after which it returns the matches found so far.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -103,7 +109,7 @@ fn search(
     ) {
         (Ok(matcher), Ok(glob)) => (matcher, glob),
         (Err(why), _) => {
-            // The reason of the library quotes the pattern; its last line says what is wrong.
+            // The regex crate's error quotes the pattern; its last line holds the cause.
             let why = why.to_string();
             let why = why.lines().last().unwrap_or_default();
             let why = why.strip_prefix("error: ").unwrap_or(why);
@@ -192,7 +198,8 @@ impl Stop<'_> {
     }
 }
 
-/// A file that ends when the search is stopped: the searcher itself does not check while it finds nothing.
+/// A reader that fails once the search is stopped. The searcher has no check of its own while it
+/// finds no match.
 struct UntilStop<'a, R>(R, Stop<'a>);
 
 impl<R: Read> Read for UntilStop<'_, R> {
@@ -219,7 +226,8 @@ impl Files<'_> {
             found: &mut self.found,
             has_break: false,
         };
-        // A reader, not the file itself: the searcher would map it into memory, and files that shrink then kill us.
+        // Pass a reader, not the file: the searcher would map a file into memory, and a file that
+        // shrinks meanwhile would crash the process.
         let file = UntilStop(file, self.stop);
         let _ = self.searcher.search_reader(&self.matcher, file, sink);
         self.found.is_late |= self.stop.is_late();
@@ -236,12 +244,12 @@ struct Found {
     n_files: usize,
     max_matches: usize,
     is_cut: bool,
-    /// Whether it took too long.
+    /// Whether the time limit was reached.
     is_late: bool,
 }
 
 impl Found {
-    /// Adds one line of a file; says whether there is room for more.
+    /// Adds one line of a file; returns whether there is room for more.
     fn push(&mut self, path: &str, sign: char, number: Option<u64>, line: &[u8]) -> bool {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -310,7 +318,7 @@ impl Sink for FileSink<'_> {
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
-        // Once the last match is written, the lines before the next one would belong to nothing.
+        // After the last match, the context lines before a further match must not be shown.
         let is_full = self.found.n_matches >= self.found.max_matches;
         if is_full && *context.kind() == SinkContextKind::Before {
             self.found.is_cut = true;

@@ -1,13 +1,15 @@
-//! Refusals of writes to files that the model does not know, in words that say what to do.
+//! Refusals of writes to files that the model does not know, with advice for the model.
 
 use super::super::known::Unknown;
 use super::super::subject::WorkspacePath;
 use super::super::workspace::Workspace;
 
-/// Largest file that is compared by its content; a larger one is compared by its attributes. Also the largest that is edited.
+/// Maximum size of a file that is compared by content; a larger one is compared by its attributes.
+/// Also the maximum size for edits.
 pub(super) const CAP_BYTES: u64 = 8 << 20;
 
-/// Returns the name under which a file is known: its path without links, so that each file has one.
+/// Returns the key of a file in `KnownFiles`: its path with symlinks resolved, so that each file
+/// has one key.
 pub(super) fn key(workspace: &Workspace, path: &str) -> String {
     match workspace.place(path) {
         WorkspacePath::Known(place) => place,
@@ -15,7 +17,7 @@ pub(super) fn key(workspace: &Workspace, path: &str) -> String {
     }
 }
 
-/// Says why a file is not written, and what to do.
+/// Formats the reason why a file is not written, with advice.
 pub(super) fn refusal(path: &str, why: Unknown) -> String {
     match why {
         Unknown::Unread => format!(

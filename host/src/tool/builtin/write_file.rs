@@ -1,4 +1,4 @@
-//! `write_file`: makes a file or puts new content in its place.
+//! `write_file`: creates a file or replaces its content.
 
 use std::sync::Arc;
 
@@ -54,15 +54,16 @@ fn target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, Wo
     }))
 }
 
-/// Bytes to write, and the file that they replace.
+/// Bytes to write, and the expected state of the file before.
 struct Plan {
     bytes: Vec<u8>,
     expected: Expected,
-    /// Notes for the model on what the write does besides.
+    /// Notes for the model about side effects of the write.
     notes: Vec<String>,
 }
 
-/// Plans a write, or says in words for the model why the file must not be written.
+/// Plans a write. The inner error is the reason why the file must not be written, worded for the
+/// model.
 fn plan(
     workspace: &Workspace,
     call: &FileCall,
@@ -81,7 +82,7 @@ fn plan(
         }
         Err(error) => return Err(error),
     };
-    // Nothing is lost where nothing is, or where the content stays.
+    // No text is lost if the file does not exist or its content stays the same.
     let is_harmless = old
         .as_ref()
         .is_some_and(|old| old.is_empty() || old == asked.content.as_bytes());
@@ -135,7 +136,7 @@ fn plan(
     })
 }
 
-/// Tells of line ends that the new content does not have any more.
+/// Reports CR LF line endings that the new content loses.
 fn line_end_note(old: &str, new: &str) -> Option<String> {
     let is_crlf = |text: &str| {
         let n_breaks = text.matches('\n').count();

@@ -1,11 +1,12 @@
-//! Characters that rules allow, checked apart from the reader: a mistake in `read.rs` lets nothing else through.
+//! Checks the characters of a command that a rule allows. This is independent of the parser, so
+//! that a mistake in `read.rs` cannot let other characters through.
 
-/// Whether a line has only characters that every shell takes alike: no expansion, glob, escape, background or here-document, in
-/// whatever order the rest stands.
+/// Whether a line consists only of characters that every shell reads alike: no expansion, glob,
+/// escape, background operator or here-document, regardless of the rest of the line.
 pub(super) fn is_plain(text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     let mut rest = &*text;
-    // What a `#`, `~`, `[` or `]` stands behind.
+    // The previous character, which decides the meaning of `#`, `~`, `[` and `]`.
     let mut before = ' ';
     while let Some(first) = rest.first() {
         let after = match rest {
@@ -16,7 +17,7 @@ pub(super) fn is_plain(text: &str) -> bool {
             ['<', '<' | '>', ..] => None,
             ['#', after @ ..] if is_in_word(before) => Some(after),
             ['~', after @ ..] if before.is_ascii_alphanumeric() => Some(after),
-            // As words of their own: `[ -f x ]`.
+            // Brackets as separate words: `[ -f x ]`.
             ['[' | ']', after @ ..]
                 if ends_word(before) && after.first().is_none_or(|c| ends_word(*c)) =>
             {
@@ -43,7 +44,8 @@ fn ends_word(c: char) -> bool {
     " \t\n;&|<>".contains(c)
 }
 
-/// Returns what follows a quote that ends, and has no control character and none of the `special` ones in it.
+/// Returns the rest after the closing quote, if the quoted text has no control character and none
+/// of `special`.
 fn quoted<'a>(text: &'a [char], end: char, special: &str) -> Option<&'a [char]> {
     let at = text.iter().position(|c| *c == end)?;
     let (inner, after) = text.split_at(at);

@@ -1,33 +1,38 @@
-//! Arguments that are commands: options of well-known programs that make them start others, or write where they are told.
+//! Arguments that are commands: options of well-known programs that start other programs or write
+//! to a given file.
 //!
-//! Not a list of everything that such programs can do: who allows `make *` allows what the makefile says. It keeps those
-//! apart that people take for harmless, so that a rule or an "always" for `git log …` does not carry a command along.
+//! This is not a list of everything that such programs can do: a rule that allows `make *` allows
+//! all of the makefile. The list covers programs that users consider harmless, so that a rule or an
+//! "always" answer for `git log …` does not allow an arbitrary command in an option. Start from
+//! [`read`].
 
 mod table;
 
 use super::{Command, Word};
 use table::{CARRIERS, GIT, git_letters};
 
-/// A program and those of its arguments that are commands, or places to write to.
+/// A program, and those of its arguments that are commands or output files.
 struct Carrier {
     names: &'static [&'static str],
-    /// Letters of short options, also when combined in one word.
+    /// Letters of short options, including combined ones.
     letters: &'static str,
-    /// Long options without their dashes; programs take any beginning of them that is clear.
+    /// Long options without dashes. Programs accept any unambiguous prefix.
     long: &'static [&'static str],
-    /// Options that are spelled with one dash, and other whole words.
+    /// Options with a single dash, and other whole words.
     words: &'static [&'static str],
-    /// Verbs after which everything may be a command.
+    /// Verbs whose arguments can all be commands.
     verbs: &'static [&'static str],
-    /// The only verbs that start nothing but what the program is for; when empty, all but `verbs`.
+    /// The only verbs that start no other program; if empty, all verbs except `verbs`.
     harmless: &'static [&'static str],
-    /// Options before the verb whose value is the next word; a long one also takes it behind `=`.
+    /// Options before the verb whose value is the next word; a long one also takes its value after
+    /// `=`.
     valued: &'static [&'static str],
-    /// Options before the verb without a value. One that ends with `=` or `*` is a beginning.
+    /// Options before the verb without a value. A trailing `=` or `*` makes the text a prefix.
     flags: &'static [&'static str],
 }
 
-/// Returns the place of the verb among the arguments of a program, when all options before it are known.
+/// Returns the index of the verb among the arguments of a program, if all options before it are
+/// known.
 pub(super) fn verb_at(name: &str, arguments: &[Word]) -> Option<usize> {
     let carrier = find(name).filter(|carrier| carrier.has_options())?;
     carrier.verb_at(arguments).ok()
@@ -38,12 +43,12 @@ fn find(name: &str) -> Option<&'static Carrier> {
     carriers.find(|carrier| carrier.names.contains(&name))
 }
 
-/// Returns the verb of which a program is the one that git starts for it: `git-push`.
+/// Returns the verb in the name of a program that implements a git verb: `push` for `git-push`.
 pub(super) fn own_program_of_git(name: &str) -> Option<&str> {
     name.strip_prefix("git-").filter(|verb| !verb.is_empty())
 }
 
-/// Doubts a part one of whose arguments is a command, or may be one.
+/// Marks the command as doubtful if an argument of this part is, or can be, a command.
 pub(super) fn read(name: &str, arguments: &[Word], command: &mut Command) {
     if let Some(verb) = own_program_of_git(name) {
         let verb = [Word::Literal(verb.to_owned())];
@@ -65,7 +70,8 @@ pub(super) fn read(name: &str, arguments: &[Word], command: &mut Command) {
         return command.doubt(format!("`{name} {verb}` may start or write anything"));
     }
     for (at, word) in arguments.iter().enumerate() {
-        // What is in braces, or the name of a file that begins with a dash, may be one of those options.
+        // A word with braces, or a file name that begins with a dash, could expand to such an
+        // option.
         let Word::Literal(text) = word else {
             return command.doubt(format!("`{name}` with what is not known here"));
         };
@@ -80,11 +86,12 @@ impl Carrier {
         !self.valued.is_empty() || !self.flags.is_empty()
     }
 
-    /// The place of the verb; the option that is not known when it is not clear. Without a verb, the number of arguments.
+    /// Returns the index of the verb, or the number of arguments if there is none. The error is the
+    /// first unknown option.
     fn verb_at<'a>(&self, arguments: &'a [Word]) -> Result<usize, &'a str> {
         let mut at = 0;
         while let Some(word) = arguments.get(at) {
-            // `carried::read` doubts the word.
+            // `carried::read` marks unknown words as doubtful.
             let Some(text) = word.literal() else {
                 return Err("…");
             };
@@ -113,7 +120,8 @@ impl Carrier {
         self.verbs.contains(&verb) || (!self.harmless.is_empty() && !self.harmless.contains(&verb))
     }
 
-    /// `verb` is the first argument that is no option, when it stands before this one.
+    /// Whether this argument is a command. `verb` is the first argument that is not an option, if
+    /// it precedes this one.
     fn carries(&self, at: usize, text: &str, verb: Option<&str>) -> bool {
         if self.words.contains(&text) {
             return true;
@@ -131,14 +139,14 @@ impl Carrier {
         } else {
             self.letters
         };
-        // tar takes the letters of its first word without a dash.
+        // tar accepts option letters without a dash in its first word.
         let is_bundle = at == 0 && self.names.contains(&"tar");
         let letters = text.strip_prefix('-').or(is_bundle.then_some(text));
         letters.is_some_and(|letters| letters.chars().any(|c| own.contains(c)))
     }
 }
 
-/// Whether an address makes git start a helper for remotes: `ext::command`.
+/// Whether an address makes git start a remote helper: `ext::command`.
 fn is_of_helper(text: &str) -> bool {
     text.split_once("::").is_some_and(|(name, _)| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')

@@ -1,14 +1,16 @@
-//! Words of a denied command anywhere in another one: behind options, as arguments of a program that may run them, within text.
+//! Finds the words of a denied command anywhere in another command: after options, as arguments of
+//! a program that may run them, or inside a quoted text.
 //!
-//! It finds too much on purpose. Nobody knows of every program whether it starts what it is given, so `runner -x git push` may be
-//! a push, and so may `echo "do not git push"`: such a match only asks.
+//! This over-approximates on purpose. It is unknown in general whether a program starts its
+//! arguments, so `runner -x git push` may be a push, and so may `echo "do not git push"`. Such a
+//! match asks the user instead of denying. Start from [`CommandPattern::is_mentioned`].
 
 use super::pattern::{CommandPattern, STAR, plain_path};
 use super::starters::base_name;
 use super::{Part, Word};
 
 impl CommandPattern {
-    /// Whether the program of the pattern and its further words stand in a part, in this order.
+    /// Whether the program of the pattern and its further words occur in a part, in this order.
     pub(super) fn is_mentioned(&self, part: &Part) -> bool {
         if part.is_redirection() {
             return false;
@@ -24,11 +26,11 @@ impl CommandPattern {
             });
         }
         let mut wanted = Wanted::new(&self.words);
-        // A pattern without any word of its own matches by itself.
+        // A pattern without literal words matches any command, which `matched` handles.
         if wanted.is_over() {
             return false;
         }
-        // Where the unknown words stand among the others is not kept.
+        // The positions of texts in `others` among the words are unknown.
         for text in others() {
             wanted.take(text);
         }
@@ -36,8 +38,8 @@ impl CommandPattern {
         for (at, word) in part.words().iter().enumerate() {
             match word.literal() {
                 Some(text) => wanted.take(text),
-                // An unknown word behind the program, as in `runner git $X`, may be the rest. Behind the part's own program it
-                // was matched before.
+                // An unknown word after the program, as in `runner git $X`, may expand to the rest.
+                // If the program is the part's own, the pattern was matched before.
                 None if wanted.n_taken > 0 && !is_of_program => return true,
                 None => {}
             }
@@ -50,7 +52,8 @@ impl CommandPattern {
     }
 }
 
-/// Words of a pattern that are looked for one after the other, in small letters: some file systems know no others.
+/// Words of a pattern that are searched one after the other, in lower case, because some file
+/// systems are case-insensitive.
 struct Wanted {
     words: Vec<String>,
     n_taken: usize,
@@ -72,7 +75,7 @@ impl Wanted {
         }
     }
 
-    /// Takes the words that stand in a text.
+    /// Consumes the wanted words that occur in a text.
     fn take(&mut self, text: &str) {
         self.take_word(text);
         if has_pieces(text) {
@@ -101,7 +104,8 @@ impl Wanted {
     }
 }
 
-/// Whether a word of a pattern may be this one. A star may reach over several words, so that only what stands before it counts.
+/// Whether a pattern word can match this word. A star can span several words, so only the text
+/// before it is compared.
 fn is_word(pattern: &str, text: &str) -> bool {
     match pattern.split_once(STAR) {
         None => pattern == text,
@@ -118,18 +122,18 @@ fn is_border(c: char) -> bool {
     c.is_whitespace() || "=;&|<>(){}[]!,:$`#*?~".contains(c)
 }
 
-/// Whether a text that is one word of a command may hold further words.
+/// Whether a single word of a command can contain further words.
 fn has_pieces(text: &str) -> bool {
     text.starts_with('-') || text.contains(|c| is_border(c) || "'\"\\".contains(c))
 }
 
-/// The words within a text that is one word of a command, however they are quoted there; also the value that an option has
-/// behind `=` or its letter.
+/// Splits a word of a command into the words inside it, ignoring quotes. Also returns option values
+/// after `=` or after the option letter.
 fn pieces(text: &str) -> impl Iterator<Item = String> {
     let bare: String = text.chars().filter(|c| !"'\"\\".contains(*c)).collect();
     let mut pieces = Vec::new();
     for piece in bare.split(is_border).filter(|piece| !piece.is_empty()) {
-        // The value of `-Igit`, whose letter is one.
+        // The value in `-Igit`, which follows the option letter.
         let value = piece
             .strip_prefix('-')
             .filter(|rest| !rest.starts_with('-'));

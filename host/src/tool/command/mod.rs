@@ -1,11 +1,14 @@
-//! A shell command as rules and approvals see it: the programs that it starts, each with its words.
+//! Shell commands as rules and approvals see them: the list of programs that a command starts, each
+//! with its words.
 //!
-//! Rules and an "always" allow only what stands in a small grammar that every shell reads alike (see `read.rs`), and of programs
-//! that start others only the shapes that are known (see `nested.rs`). Everything else asks: `Command::doubt` where its programs are
-//! not all known, `Command::outside` where they are. Rules that deny see more than that: a denied program and its words anywhere
-//! in a command may be a match (see `mention.rs`).
+//! Rules and "always" answers allow only commands in a small grammar that every shell reads alike
+//! (see `read.rs`); of programs that start other programs, only known forms are allowed (see
+//! `nested.rs`). Everything else asks: `Command::doubt` is set if the list of programs may be
+//! incomplete, `Command::outside` if it is complete but the command is outside the grammar. Rules
+//! that deny match more: a denied program and its words anywhere in a command may be a match (see
+//! `mention.rs`).
 //!
-//! Start from [`Command::read`].
+//! This module reads text only and must not run or look up anything. Start from [`Command::read`].
 
 mod alphabet;
 mod carried;
@@ -23,24 +26,25 @@ pub(super) use starters::runs_unread;
 
 use super::subject::WorkspacePath;
 
-/// Longest command that is read, in bytes: Linux starts no program with a longer argument (`MAX_ARG_STRLEN` with its NUL).
+/// Maximum length of a command, in bytes. Linux starts no program with a longer argument
+/// (`MAX_ARG_STRLEN`, which includes the NUL).
 pub const MAX_BYTES: usize = 128 * 1024 - 1;
 
-/// Most parts of a command that are read.
+/// Maximum number of parts of a command.
 const MAX_PARTS: usize = 1000;
 
-/// Longest text that "always" may cover: a longer one would not be read.
+/// Maximum length of a text that "always" may cover. The user would not read a longer one.
 pub(super) const MAX_COVER_BYTES: usize = 200;
 
-/// Most parts that "always" may cover.
+/// Maximum number of parts that "always" may cover.
 const MAX_COVERED: usize = 8;
 
 /// One word of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// Exactly this text.
+    /// Literal text.
     Literal(String),
-    /// A text that only the shell knows, and maybe several words or none.
+    /// Text that only the shell knows, which may expand to several words or none.
     Any,
 }
 
@@ -53,35 +57,40 @@ impl Word {
     }
 }
 
-/// One program that a command starts, or one file that it writes through `>`.
+/// A program that a command starts, or a file that it writes with `>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The program and its arguments; the file when [`Part::is_redirection`].
+    /// The program and its arguments; the file if [`Part::is_redirection`].
     words: Vec<Word>,
-    /// Whether variables are set for it, which may change what it does.
+    /// Whether variable assignments precede the program, which may change its behavior.
     is_altered: bool,
-    /// Whether it is the output of another part that goes to a file.
+    /// Whether the part is a file that another part's output is written to.
     is_redirection: bool,
-    /// Further texts for rules that deny: other names of the file that a redirection writes, what a program's variables are set
-    /// to, what is known of its unknown words.
+    /// Further texts for rules that deny: other names of a redirection's file, values of variable
+    /// assignments, and the known fragments of unknown words.
     others: Vec<String>,
 }
 
-/// A whole command.
+/// A parsed command line.
+///
+/// `parts` is complete only if `doubt` is `None`. A rule that allows must therefore check
+/// [`Command::why_asked`] first; a rule that denies can match `parts` in any case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// Commands that it starts, also inside substitutions and programs that start others.
+    /// Programs that it starts, also inside substitutions and through programs that start others.
     pub parts: Vec<Part>,
-    /// Doubt: reason why its parts may not be all; `None` when they are certain to be all.
+    /// Reason why `parts` may be incomplete; `None` if the list is certainly complete.
     pub doubt: Option<String>,
-    /// Reason why no rule allows it although its parts are known: it is not written in the grammar of rules.
+    /// Reason why no rule allows the command although its parts are known: it is outside the
+    /// grammar.
     pub outside: Option<String>,
-    /// Length in bytes, when it is too long to be read or started.
+    /// Length in bytes, if the command is too long to be parsed or started.
     pub n_bytes_too_long: Option<usize>,
 }
 
 impl Command {
-    /// Reads a command as a shell would. One that no system starts ([`MAX_BYTES`]) is not read.
+    /// Parses a command as a shell would. A command over [`MAX_BYTES`], which no system can start,
+    /// is not parsed.
     #[must_use]
     pub fn read(text: &str) -> Self {
         let mut command = Self::default();
@@ -98,7 +107,8 @@ impl Command {
         command
     }
 
-    /// Resolves the files that it writes with `place`, as the tools for files do: to a path from the workspace where it lies within.
+    /// Resolves the files that the command writes with `place`, as the file tools do: to a path
+    /// relative to the workspace if the file is inside.
     #[must_use]
     pub fn resolved(mut self, place: impl Fn(&str) -> WorkspacePath) -> Self {
         for part in self.parts.iter_mut().filter(|part| part.is_redirection) {
@@ -115,7 +125,7 @@ impl Command {
                 let as_written = std::mem::replace(path, known);
                 part.others.push(as_written);
             } else if !path.starts_with('/') {
-                // It leads out, by `..` or a link.
+                // The path leads out of the workspace, by `..` or a symlink.
                 let why = format!("the target of `> {path}` is unknown");
                 self.outside.get_or_insert(why);
                 part.words = vec![Word::Any];
@@ -124,7 +134,7 @@ impl Command {
         self
     }
 
-    /// Reason why no rule allows it.
+    /// Returns the reason why no rule allows the command, if there is one.
     #[must_use]
     pub fn why_asked(&self) -> Option<&str> {
         self.doubt.as_deref().or(self.outside.as_deref())
@@ -138,7 +148,8 @@ impl Command {
         self.outside.get_or_insert_with(|| why.into());
     }
 
-    /// Marks relative paths as unknown where the command changes the folder that they are relative to, and those with `..`.
+    /// Marks the command as outside the grammar if it uses relative paths after changing the
+    /// working directory, or writes to a path with `..`.
     fn look_at_folders(&mut self) {
         let moves = |part: &Part| part.name().is_some_and(|name| MOVING.contains(&name));
         let first_move = self.parts.iter().position(moves);
@@ -172,11 +183,11 @@ impl Command {
         }
     }
 
-    /// Scope of a yes for the whole session: for each part the program and its first argument, or exactly the part where
-    /// that would be too much.
+    /// Returns the scope of an "always" answer: for each part the program and its first argument,
+    /// or the exact part if that would cover too much.
     ///
     /// # Errors
-    /// Reason why there is no such yes.
+    /// Reason why no "always" answer is possible.
     pub fn covers(&self) -> Result<Vec<String>, String> {
         if let Some(why) = self.why_asked() {
             return Err(format!(
@@ -201,7 +212,7 @@ impl Command {
     }
 }
 
-/// Builtins that change the folder which paths are relative to.
+/// Builtins that change the working directory.
 const MOVING: &[&str] = &["cd", "popd", "pushd"];
 
 impl Part {
@@ -221,25 +232,25 @@ impl Part {
         }
     }
 
-    /// Base name of its program, where that is known.
+    /// Returns the base name of its program, if known.
     fn name(&self) -> Option<&str> {
         let program = self.words.first()?.literal()?;
         (!self.is_redirection).then(|| starters::base_name(program))
     }
 
-    /// The program and its arguments; the file alone where it is output that goes there.
+    /// Returns the program and its arguments; for a redirection, only the file.
     #[must_use]
     pub fn words(&self) -> &[Word] {
         &self.words
     }
 
-    /// Whether variables are set for it, which may change what it does.
+    /// Whether variable assignments precede the program, which may change its behavior.
     #[must_use]
     pub fn is_altered(&self) -> bool {
         self.is_altered
     }
 
-    /// Whether it is a file that output goes to.
+    /// Whether the part is a file that output is written to.
     #[must_use]
     pub fn is_redirection(&self) -> bool {
         self.is_redirection
@@ -263,7 +274,8 @@ impl Part {
         }
     }
 
-    /// Returns the part as one line, words quoted where the shell needs it; `…` marks unknown words.
+    /// Formats the part as one line, with quotes where the shell needs them; `…` marks unknown
+    /// words.
     #[must_use]
     pub fn text(&self) -> String {
         let words = self.words.iter().map(|word| match word {
@@ -279,7 +291,7 @@ impl Part {
     }
 }
 
-/// A word as it would be typed, and as a pattern of rules may have it.
+/// Quotes a word as in a shell, which is also the syntax of patterns in rules.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+=^".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) && !word.starts_with('=') {

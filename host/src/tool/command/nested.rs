@@ -1,17 +1,20 @@
-//! Programs whose arguments are read because they start other programs: what they start counts as well.
+//! Programs that start other programs given in their arguments, such as `env`, `xargs` and `sh -c`:
+//! the started programs become parts of the command too.
 //!
-//! Only exact shapes are read: known options, no `--`, the words of the other program as they stand. Anything else is a doubt.
+//! Only exact forms are parsed: known options, no `--`, the inner command as separate words.
+//! Anything else is marked as doubtful. Start from [`start_read`].
 
 use super::starters::{base_name, runs_unread};
 use super::{Command, Part, Word, carried, read};
 
-/// Deepest nesting of commands that is read.
+/// Maximum nesting depth of commands.
 pub(super) const MAX_DEPTH: usize = 12;
 
-/// Shells: `-c` is a command, a name is a script, and nothing at all is whatever comes in.
+/// Shells: `-c` takes a command, a name is a script, and without arguments the commands come from
+/// standard input.
 pub(super) const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "yash", "zsh"];
 
-/// Builtins after which the same words may mean something else, or that run what cannot be seen here.
+/// Builtins that can change the meaning of later words, or that run code that is not visible here.
 const CHANGING: &[&str] = &[
     ".",
     "alias",
@@ -48,13 +51,15 @@ const CHANGING: &[&str] = &[
     "zmodload",
 ];
 
-/// Builtins that some shells let evaluate a word as arithmetic, in which an index may hold a command.
+/// Builtins that some shells let evaluate a word as arithmetic, where an array index can contain a
+/// command.
 const EVALUATING: &[&str] = &[
     "[", "break", "continue", "exit", "kill", "printf", "return", "shift", "test", "ulimit", "wait",
 ];
 
-/// A program that runs the words after its own: its name, options without a value, options whose value is the next word or the
-/// rest of the same, and the number of words of its own before the other program.
+/// A program that runs the words after its own: its name, options without a value, options with a
+/// value (in the next word or the same one), and the number of its own arguments before the inner
+/// program.
 type Wrapper = (
     &'static str,
     &'static [&'static str],
@@ -86,7 +91,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
     ),
 ];
 
-/// Adds a part as it was read, and what it starts besides itself.
+/// Adds a parsed part, and the programs that it starts.
 pub(super) fn start_read(part: Part, depth: usize, command: &mut Command) {
     let Part {
         words,
@@ -96,13 +101,13 @@ pub(super) fn start_read(part: Part, depth: usize, command: &mut Command) {
     } = part;
     let n_before = command.parts.len();
     start(words, is_altered, depth, command);
-    // The part itself stands behind what it starts.
+    // The part itself comes after the parts that it starts.
     if let Some(part) = command.parts[n_before..].last_mut() {
         part.others = others;
     }
 }
 
-/// Adds a part, and what it starts besides itself.
+/// Adds a part, and the programs that it starts.
 fn start(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command) {
     if depth > MAX_DEPTH {
         return command.doubt("commands in commands in commands");
@@ -122,13 +127,13 @@ fn start(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command
     });
 }
 
-/// Reads what a program starts besides itself into `command`.
+/// Adds the programs that `program` starts, other than itself.
 fn read(program: &str, arguments: &[Word], is_altered: bool, depth: usize, command: &mut Command) {
     let name = base_name(program);
     if program.contains('=') || read::RESERVED.contains(&program) {
         command.outside(format!("a program with the name `{program}`"));
     }
-    // Also behind `command` and `builtin`.
+    // These builtins also work after `command` and `builtin`.
     if CHANGING.contains(&program) {
         command.doubt(format!("`{program}` may change what follows"));
     }
@@ -152,12 +157,13 @@ fn read(program: &str, arguments: &[Word], is_altered: bool, depth: usize, comma
     }
 }
 
-/// Whether a word is `-v` with or without its value, or may be that when it runs.
+/// Whether a word is `-v` with or without a value, or may expand to it.
 fn may_be_option_v(word: Option<&Word>) -> bool {
     word.is_some_and(|word| word.literal().is_none_or(|text| text.starts_with("-v")))
 }
 
-/// The words of a program that another one fills in: a word that holds `mark` is only known when it runs.
+/// Returns the words of an inner command in which another program substitutes `mark`: a word that
+/// contains `mark` is unknown until it runs.
 fn filled(words: &[Word], mark: &str) -> Vec<Word> {
     let fill = |word: &Word| match word {
         Word::Literal(text) if !text.contains(mark) => word.clone(),
@@ -166,7 +172,7 @@ fn filled(words: &[Word], mark: &str) -> Vec<Word> {
     words.iter().map(fill).collect()
 }
 
-/// `sh -c 'text'` and `sh script`.
+/// Parses `sh -c 'text'` and `sh script`.
 fn shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
     let mut rest = arguments.iter();
     loop {
@@ -182,7 +188,8 @@ fn shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
                     return command.doubt(format!("`{name} {option}`"));
                 }
                 if letters.contains('c') {
-                    // Each shell looks for more options in its own way, and more words are variables.
+                    // Shells differ in where they accept more options; further words become
+                    // positional parameters.
                     return match (rest.next().and_then(Word::literal), rest.next()) {
                         (Some(text), None) if !text.starts_with(['-', '+']) => {
                             read::read(text, depth + 1, command)
@@ -207,7 +214,7 @@ fn eval(arguments: &[Word], depth: usize, command: &mut Command) {
     }
 }
 
-/// `-exec` and its brothers of `find`.
+/// Parses `-exec` and similar actions of `find`.
 fn find(arguments: &[Word], depth: usize, command: &mut Command) {
     if arguments.contains(&Word::Any) {
         command.doubt("`find` with what is not known here");
@@ -221,7 +228,7 @@ fn find(arguments: &[Word], depth: usize, command: &mut Command) {
             _ => continue,
         }
         let is = |at: usize, text: &str| rest.get(at).and_then(Word::literal) == Some(text);
-        // A `+` ends the command behind `{}` only.
+        // `+` ends the command only after `{}`.
         let is_end = |at: &usize| is(*at, ";") || (*at > 0 && is(*at, "+") && is(*at - 1, "{}"));
         let Some(n_inner) = (0..rest.len()).find(is_end) else {
             return command.doubt("`find` with a command that does not end");
@@ -241,7 +248,7 @@ fn wrapped(
 ) {
     let (name, flags, valued, mut n_own) = *wrapper;
     let mut is_altered = is_altered;
-    // Replaced by `xargs` wherever it stands in a word.
+    // Text that `xargs -I` replaces anywhere in a word.
     let mut mark = None;
     let mut rest = arguments;
     while let Some((word, after)) = rest.split_first() {
@@ -253,7 +260,7 @@ fn wrapped(
             mark = own.or_else(|| after.first().and_then(Word::literal));
         }
         if valued.contains(&text) {
-            // One word may become several.
+            // The unknown word may expand to several.
             if after.first().and_then(Word::literal).is_none() {
                 return command.doubt(format!("`{name} {text}` with what is not known here"));
             }
@@ -269,7 +276,7 @@ fn wrapped(
             command.outside("it sets variables");
             rest = after;
         } else if n_own > 0 {
-            // A duration: GNU's and busybox's `timeout` agree on these.
+            // A duration in the syntax that `timeout` of GNU and of busybox share.
             if !text
                 .chars()
                 .all(|c| c.is_ascii_digit() || "smhd.".contains(c))
@@ -282,7 +289,7 @@ fn wrapped(
             break;
         }
     }
-    // `exec > file` and `env` alone start nothing.
+    // `exec > file` and `env` without a program start nothing.
     if rest.is_empty() {
         return;
     }

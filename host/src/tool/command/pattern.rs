@@ -1,21 +1,27 @@
-//! `command = "cargo *"`: which parts of commands a rule speaks of.
+//! Patterns of commands in rules, such as `command = "cargo *"`.
+//!
+//! A rule that allows must match every possible expansion of a part; a rule that denies or asks
+//! matches if some expansion does. Matching works on one text per part, in which sentinel
+//! characters separate the words. Start from [`CommandPattern`].
 
 use super::starters::base_name;
 use super::{Command, Part, Word, carried, read};
 
-/// `*` of a pattern, among the characters of its words. No Unicode character ever has this number.
+/// Sentinel for `*` in the words of a pattern. The last code point, a noncharacter that no text
+/// contains.
 pub(super) const STAR: char = '\u{10FFFF}';
 
-/// Border of two words, in the text that is matched: no word of a command has a control character but line feed and tab.
+/// Sentinel between two words in the matched text. Words contain no control characters except line
+/// feed and tab.
 const BORDER: char = '\0';
 
-/// A word that only the shell knows, in the text that is matched.
+/// Sentinel for an unknown word in the matched text.
 const UNKNOWN: char = '\u{1}';
 
-/// Beginning of the text of a redirection.
+/// Sentinel at the start of the text of a redirection.
 const WRITES: char = '\u{2}';
 
-/// Most unknown words of a part that a rule allows.
+/// Maximum number of unknown words in a part that a rule allows.
 const MAX_UNKNOWN: u32 = 4;
 
 /// Result of matching a pattern against a part.
@@ -23,13 +29,15 @@ const MAX_UNKNOWN: u32 = 4;
 pub enum Matched {
     /// No match.
     No,
-    /// Possible match, depending on what only the shell knows, or on what a program does with its arguments.
+    /// Possible match, depending on an expansion of the shell or on how a program treats its
+    /// arguments.
     Maybe,
     /// Match in every case.
     Yes,
 }
 
-/// A pattern of commands, in which `*` matches any text. One that ends with ` *` also speaks of the program without arguments.
+/// Pattern of commands, in which `*` matches any text. A pattern that ends with ` *` also matches
+/// the program without arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPattern {
     text: String,
@@ -39,10 +47,10 @@ pub struct CommandPattern {
 }
 
 impl CommandPattern {
-    /// Reads a pattern of the settings, as commands are read.
+    /// Parses a pattern from the settings, with the parser for commands.
     ///
     /// # Errors
-    /// It names no program, is not one command, or can match none.
+    /// The pattern names no program, is more than one command, or cannot match any.
     pub fn new(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
@@ -86,27 +94,29 @@ impl CommandPattern {
         })
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern as written in the settings.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The program that it names, where that is one.
+    /// Returns the program that it names, if that is literal.
     #[must_use]
     pub fn program(&self) -> Option<&str> {
         let program = self.words.first().filter(|_| !self.is_redirection)?;
         (!program.contains(STAR)).then_some(program)
     }
 
-    /// Specificity: of two that match, the one that fixes more of the command decides.
+    /// Returns the specificity: of two matching patterns, the one with more literal characters
+    /// decides.
     #[must_use]
     pub fn n_fixed(&self) -> usize {
         let fixed = self.words.iter().flat_map(|word| word.chars());
         fixed.filter(|c| *c != STAR).count() + self.words.len()
     }
 
-    /// Matches it against a part for a rule that allows: exactly the program and the file that it names.
+    /// Matches a part for a rule that allows: the program and file must be exactly as in the
+    /// pattern.
     #[must_use]
     pub fn matched(&self, part: &Part) -> Matched {
         let n_unknown = part.words.iter().filter(|word| **word == Word::Any).count();
@@ -114,7 +124,7 @@ impl CommandPattern {
         if n_unknown > MAX_UNKNOWN {
             return self.matched_open(part.words(), part);
         }
-        // Each unknown word may be nothing, or several.
+        // Each unknown word may expand to nothing or to several words.
         let mut readings = 0..1_u32 << n_unknown;
         if readings.all(|bits| self.covers(&text_of(part, &part.words, bits))) {
             Matched::Yes
@@ -123,8 +133,9 @@ impl CommandPattern {
         }
     }
 
-    /// Matches it for a rule that asks or denies: by the program's name in whatever folder it is, with and without the options
-    /// before a verb, by each name of a file, and maybe by its words anywhere in the part.
+    /// Matches a part for a rule that asks or denies. This compares the program's base name, with
+    /// and without options before a verb, and each name of a file; the pattern's words anywhere in
+    /// the part are a possible match.
     #[must_use]
     pub fn matched_by_name(&self, part: &Part) -> Matched {
         let mut found = Matched::No;
@@ -141,7 +152,7 @@ impl CommandPattern {
         found
     }
 
-    /// Whether a text is covered, its unknown words being taken by a `*` alone.
+    /// Whether the pattern covers a text in which only a `*` may match unknown words.
     fn covers(&self, text: &[char]) -> bool {
         self.pieces()
             .iter()
@@ -161,7 +172,7 @@ impl CommandPattern {
         }
     }
 
-    /// The pattern as a text; also without its last ` *`.
+    /// Returns the pattern as texts; if it ends with ` *`, also without that ending.
     fn pieces(&self) -> Vec<Vec<char>> {
         let join = |words: &[String]| {
             let mut pieces = Vec::new();
@@ -192,7 +203,7 @@ impl CommandPattern {
     }
 }
 
-/// Returns the words of a part as rules that ask or deny look for them.
+/// Returns the spellings of a part that rules which ask or deny compare.
 fn spellings(part: &Part) -> Vec<Vec<Word>> {
     let mut spellings = vec![part.words.clone()];
     if part.is_redirection {
@@ -220,7 +231,8 @@ fn spellings(part: &Part) -> Vec<Vec<Word>> {
     spellings
 }
 
-/// Returns the text of a part with these words. The bit of each unknown word says whether it is there at all.
+/// Returns the text of a part with these words. Each unknown word is present if its bit in `bits`
+/// is set.
 fn text_of(part: &Part, words: &[Word], bits: u32) -> Vec<char> {
     let mut text = Vec::new();
     if part.is_redirection {
@@ -246,7 +258,8 @@ fn text_of(part: &Part, words: &[Word], bits: u32) -> Vec<char> {
     text
 }
 
-/// Whether the pattern matches the whole text; goes back to its last star alone, so a long text takes no longer than it is.
+/// Whether the pattern matches the whole text. Backtracks only to the last star, which bounds the
+/// time by the product of both lengths.
 fn is_covered(pattern: &[char], text: &[char]) -> bool {
     let (mut at, mut in_text) = (0, 0);
     let mut star = None;
@@ -274,11 +287,11 @@ fn is_covered(pattern: &[char], text: &[char]) -> bool {
     rest.all(|piece| *piece == STAR)
 }
 
-/// Whether the pattern matches when the unknown words of the text are what it wants: computes which of its prefixes match which of
-/// the text, row by row.
+/// Whether the pattern can match for some expansion of the unknown words. Computes row by row which
+/// prefixes of the pattern match which prefixes of the text.
 fn may_match(pattern: &[char], text: &[char]) -> bool {
     let mut row = vec![true];
-    // An unknown word may be none, together with the border before it.
+    // An unknown word may expand to nothing, and then its separator vanishes too.
     let is_unknown = |at: usize| {
         text.get(at) == Some(&UNKNOWN)
             || (text.get(at) == Some(&BORDER) && text.get(at + 1) == Some(&UNKNOWN))
@@ -311,7 +324,7 @@ pub(super) fn plain_path(path: &str) -> String {
     format!("{root}{}", names.collect::<Vec<_>>().join("/"))
 }
 
-/// Returns a path without `..`, as if no folder on it were a link.
+/// Resolves `..` in a path textually, as if no directory in it were a symlink.
 pub(super) fn without_parents(path: &str) -> String {
     let root = if path.starts_with('/') { "/" } else { "" };
     let mut names: Vec<&str> = Vec::new();

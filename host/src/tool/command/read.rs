@@ -1,4 +1,5 @@
-//! Reads the shell's language: the small part of it that rules may allow, and a sketch of the rest for rules that deny.
+//! Parser of shell commands: the small part of the language that rules may allow, and an
+//! approximation of the rest for rules that deny.
 //!
 //! bash, dash, busybox and zsh as `sh` all read this grammar alike, and rules allow nothing else:
 //!
@@ -8,20 +9,21 @@
 //! simple      = { redirection } word { word | redirection }
 //! redirection = [ digit ] ( ">" | ">>" | "<" ) word | [ digit ] ">&" digit
 //! word        = { plain | "'" { any but "'" } "'" | '"' { any but '"' "$" "`" "\" "!" } '"' } | "[" | "]"
-//! plain       = ASCII letter or digit | one of - _ . / : , @ % + = ^ | "#" and "~" behind plain
+//! plain       = ASCII letter or digit | one of - _ . / : , @ % + = ^ | "#" and "~" after plain
 //! ```
 //!
-//! Words are separated by blanks and tabs. The first word is no reserved word and has no `=`. Whatever is outside of the grammar is
-//! marked at its first character, by [`Reader::outside`] when the programs are still known (a variable among the arguments) and by
-//! [`Reader::doubt`] when they are not. Neither mark is ever taken back, so a mistake behind one cannot allow anything; and what is
-//! allowed must have none but the characters of `alphabet.rs`.
+//! Words are separated by spaces and tabs. The first word is not a reserved word and contains no
+//! `=`. The first character outside the grammar marks the command: with [`Reader::outside`] if the
+//! programs are still known (such as a variable among the arguments), with [`Reader::doubt`] if
+//! they are not. A mark is never removed, so a parsing mistake after it cannot allow anything. In
+//! addition, an allowed command may only contain the characters of `alphabet.rs`.
 
 use super::alphabet;
 use super::nested::{self, MAX_DEPTH};
 use super::pattern::STAR;
 use super::{Command, MAX_PARTS, Part, Word};
 
-/// Words that begin or end what is more than a simple command, in any of the shells.
+/// Words that begin or end a compound command in any of the shells.
 pub(super) const RESERVED: &[&str] = &[
     "-",
     "[[",
@@ -52,9 +54,9 @@ pub(super) const RESERVED: &[&str] = &[
     "}",
 ];
 
-/// Reads `text` into `command`. `depth` counts commands in commands.
+/// Parses `text` into `command`. `depth` is the nesting level of the command.
 pub(super) fn read(text: &str, depth: usize, command: &mut Command) {
-    // Even in a comment: the system ends the text there.
+    // Checked even inside a comment, because the system ends the text at a NUL.
     if text.contains('\0') {
         return command.doubt("a NUL in it");
     }
@@ -64,7 +66,7 @@ pub(super) fn read(text: &str, depth: usize, command: &mut Command) {
     }
 }
 
-/// Reads a pattern of the settings into `command`: as it stands, with [`STAR`] for each `*` outside of quotes.
+/// Parses a pattern from the settings into `command`, with [`STAR`] for each unquoted `*`.
 pub(super) fn read_pattern(text: &str, command: &mut Command) {
     Reader::new(text, 0, true, command).list(None);
 }
@@ -77,11 +79,11 @@ struct Reader<'a> {
     command: &'a mut Command,
 }
 
-/// A simple command while it is read.
+/// A simple command that is being parsed.
 #[derive(Default)]
 struct Simple {
     words: Vec<Word>,
-    /// Text of its assignments, and what is known of its unknown words.
+    /// Texts of its assignments, and known fragments of its unknown words.
     others: Vec<String>,
     has_assignments: bool,
     has_redirections: bool,
@@ -93,11 +95,11 @@ impl Simple {
     }
 }
 
-/// A word while it is read.
+/// A word that is being parsed.
 #[derive(Default)]
 struct Building {
     text: String,
-    /// Whether something in it is only known to the shell.
+    /// Whether a fragment is only known to the shell.
     is_any: bool,
     is_quoted: bool,
 }
@@ -143,25 +145,26 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Marks the command as outside of the grammar, although its programs are known.
+    /// Marks the command as outside the grammar; its programs are still known.
     fn outside(&mut self, why: &str) {
         self.command.outside(why);
     }
 
-    /// Marks the command as one whose programs are not known, and reads no further: this may be in the middle of anything.
+    /// Marks the command as doubtful and stops parsing, because the position may be inside any
+    /// construct.
     fn doubt(&mut self, why: &str) {
         self.command.doubt(why);
         self.at = self.rest.len();
     }
 
-    /// Commands up to `end`, or to the end of the text.
+    /// Parses commands up to `end`, or to the end of the text.
     fn list(&mut self, end: Option<char>) {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             self.doubt("commands in commands in commands");
         }
         let mut simple = Simple::default();
-        // Behind `&&`, `||` and `|` a command must follow.
+        // Whether a command must follow, as after `&&`, `||` and `|`.
         let mut is_open = false;
         loop {
             if self.command.parts.len() > MAX_PARTS {
@@ -209,7 +212,7 @@ impl<'a> Reader<'a> {
         self.depth -= 1;
     }
 
-    /// Reads what ends a command, and whether another one must follow.
+    /// Parses a control operator; returns whether another command must follow.
     fn operator(&mut self) -> bool {
         match (self.next(), self.peek()) {
             (Some('&'), Some('&')) | (Some('|'), Some('|')) => {
@@ -220,7 +223,7 @@ impl<'a> Reader<'a> {
                 self.doubt("`;;` or `;&`");
                 false
             }
-            // `true &>/dev/null x`: bash takes `&>` for one operator, dash for two.
+            // In `true &>/dev/null x`, bash reads `&>` as one operator, dash as two.
             (Some('&'), Some('>' | '|')) | (Some('|'), Some('&')) => {
                 self.doubt("`&>`, `&|` or `|&`, which not every shell has");
                 false
@@ -238,7 +241,7 @@ impl<'a> Reader<'a> {
         let building = self.word();
         let written = &self.rest[begin..self.at];
         if matches!(self.peek(), Some('<' | '>')) {
-            // The number of a descriptor belongs to the redirection after it.
+            // A digit before `<` or `>` is the descriptor of the redirection.
             match written {
                 [digit] if digit.is_ascii_digit() => return self.redirection(simple),
                 _ if written.iter().all(char::is_ascii_digit) || written.first() == Some(&'{') => {
@@ -272,7 +275,7 @@ impl<'a> Reader<'a> {
         simple.words.push(building.word());
     }
 
-    /// Ends a simple command: what it starts is known now.
+    /// Ends a simple command and adds the programs that it starts.
     fn finish(&mut self, simple: Simple) {
         let Simple {
             words,
@@ -299,7 +302,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a redirection, from `<` or `>` to the end of the word that follows.
+    /// Parses a redirection, from `<` or `>` to the end of the word that follows.
     fn redirection(&mut self, simple: &mut Simple) {
         simple.has_redirections = true;
         let writes = self.next() == Some('>');
@@ -315,7 +318,7 @@ impl<'a> Reader<'a> {
                 if target == Some('-') {
                     self.outside("a descriptor that is closed");
                 }
-                // `>&-x` closes it for one shell, and is a file for another.
+                // `>&-x` closes a descriptor in one shell and writes a file in another.
                 let is_known = target.is_some_and(|c| c.is_ascii_digit() || c == '-');
                 if !is_known || !self.is_at_word_end() {
                     self.doubt("`>&` before something else than a digit");
@@ -342,7 +345,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One word, quotes taken off.
+    /// Parses one word and removes its quotes.
     fn word(&mut self) -> Building {
         let begin = self.at;
         let mut word = Building::default();
@@ -369,7 +372,7 @@ impl<'a> Reader<'a> {
                 '[' | ']' if before.is_none() && self.peek_at(1).is_none_or(ends_word) => {
                     self.plain(&mut word);
                 }
-                // Everything below is outside of the grammar.
+                // Everything below is outside the grammar.
                 '*' if self.is_pattern => {
                     self.at += 1;
                     word.text.push(STAR);
@@ -382,7 +385,7 @@ impl<'a> Reader<'a> {
                     self.strange(&mut word, "braces");
                     self.plain(&mut word);
                 }
-                // Alone it is a name, or reserved.
+                // As a separate word, a brace is a name or reserved.
                 '{' | '}' if before.is_none() && self.peek_at(1).is_none_or(ends_word) => {
                     self.strange(&mut word, "braces");
                 }
@@ -392,7 +395,7 @@ impl<'a> Reader<'a> {
                 }
                 '!' => self.strange(&mut word, "`!`"),
                 _ if c.is_control() => self.doubt("a control character"),
-                // Some locales take these for blanks.
+                // Some locales treat these as blanks.
                 _ if c.is_whitespace() => self.doubt("a blank that is none everywhere"),
                 _ => self.strange(&mut word, "a letter that is not ASCII, outside of quotes"),
             }
@@ -404,7 +407,8 @@ impl<'a> Reader<'a> {
         word.text.extend(self.next());
     }
 
-    /// Takes a character that is itself for the shell, or part of what is not known, and not in the grammar.
+    /// Takes a character that the shell reads literally or expands, and that is outside the
+    /// grammar.
     fn strange(&mut self, word: &mut Building, why: &str) {
         self.outside(why);
         self.plain(word);
@@ -459,12 +463,13 @@ impl<'a> Reader<'a> {
         word.is_quoted = true;
         match self.next() {
             Some(c) if c == ' ' || c.is_ascii_graphic() => word.text.push(c),
-            // It joins what stands around it, maybe to an operator or an expansion.
+            // An escaped line feed joins the text around it, possibly to an operator or an
+            // expansion.
             _ => self.doubt("a backslash before a line feed or a letter that is not ASCII"),
         }
     }
 
-    /// Reads an expansion that begins with `$`.
+    /// Parses an expansion that begins with `$`.
     fn dollar(&mut self, word: &mut Building, is_in_quotes: bool) {
         self.outside("an expansion with `$`");
         self.at += 1;
@@ -490,7 +495,7 @@ impl<'a> Reader<'a> {
                     self.skip(is_in_name);
                 }
             }
-            // What follows cannot be part of an expansion: it is itself.
+            // No expansion can follow, so `$` is literal.
             Some('"') if is_in_quotes => word.text.push('$'),
             None | Some(' ' | '\t' | '\n') => word.text.push('$'),
             Some(_) => self.doubt("`$` before what is no name"),
@@ -498,12 +503,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a character is itself outside of quotes, for every shell and wherever it stands.
+/// Whether every shell reads a character literally outside of quotes, in any position.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_./:,@%+=^".contains(c)
 }
 
-/// Whether a character is itself within quotes.
+/// Whether a character is literal within quotes.
 fn is_quotable(c: char) -> bool {
     !c.is_control() || matches!(c, '\n' | '\t')
 }
@@ -516,7 +521,7 @@ fn ends_word(c: char) -> bool {
     " \t\n;&|<>()".contains(c)
 }
 
-/// Whether a word of the source sets a variable, or an element of an array.
+/// Whether a source word assigns a variable or an array element.
 fn is_assignment(written: &[char]) -> bool {
     let Some(at) = written.iter().position(|c| *c == '=') else {
         return false;

@@ -1,14 +1,15 @@
-//! Lists of the programs that start others: `starters.txt`, and those whose arguments are read (see `nested.rs`).
+//! Lists of programs that start others: `starters.txt`, and those whose arguments are parsed (see
+//! `nested.rs`).
 
 use std::sync::LazyLock;
 
 use super::nested::{SHELLS, WRAPPERS};
 
-/// Names of programs, and beginnings of names.
+/// Names of programs, and prefixes of names (ending in `*`).
 struct Lists {
-    /// Programs that start what their arguments name.
+    /// Programs that start a program named in their arguments.
     runs: Vec<&'static str>,
-    /// Programs that take commands, or a language with commands, in some argument.
+    /// Programs that take commands, or a language that can run commands, in some argument.
     scripts: Vec<&'static str>,
 }
 
@@ -26,21 +27,23 @@ static LISTS: LazyLock<Lists> = LazyLock::new(|| {
     }
 });
 
-/// Returns the name of a program without its folder.
+/// Returns the base name of a program path.
 pub(super) fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// Whether a program starts what its arguments name, in a way that is not read.
+/// Whether a program starts programs named in its arguments, in a form that is not parsed.
 pub(in super::super) fn runs_unread(program: &str) -> bool {
     let name = base_name(program);
-    // `bash-5.2` and `env9` are no names of which the arguments are read.
+    // The arguments of `bash-5.2` and `env9` are not parsed, although those of `bash` and `env`
+    // are.
     let is_read = |name: &str| SHELLS.contains(&name) || WRAPPERS.iter().any(|w| w.0 == name);
     let is_of_version = without_version(name) != name && is_read(without_version(name));
     is_of_version || (!is_read(name) && is_in(&LISTS.runs, name))
 }
 
-/// Whether a program starts what its arguments name: a rule for all of its commands would be one for every command.
+/// Whether a program starts a program named in its arguments. A rule that allows all of its
+/// commands would allow every command.
 pub(crate) fn runs_others(program: &str) -> bool {
     let name = base_name(program);
     runs_unread(name)
@@ -49,7 +52,7 @@ pub(crate) fn runs_others(program: &str) -> bool {
         || WRAPPERS.iter().any(|(wrapper, ..)| *wrapper == name)
 }
 
-/// Whether the first argument of a program says little about what it does.
+/// Whether the first argument of a program says little about its effect.
 pub(super) fn may_run_others(program: &str) -> bool {
     let name = base_name(program);
     runs_others(name) || name == "find" || is_in(&LISTS.scripts, name)
@@ -63,7 +66,7 @@ fn is_in(list: &[&str], name: &str) -> bool {
     })
 }
 
-/// `python3.12` as `python`.
+/// Returns `python` for `python3.12`.
 fn without_version(name: &str) -> &str {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c));
     if bare.is_empty() { name } else { bare }

@@ -1,4 +1,4 @@
-//! Commands as tables: what is read of them, what rules match, what "always" covers.
+//! Tables of commands: their parts, matching rules, and the scope of "always".
 
 use super::*;
 
@@ -203,7 +203,7 @@ fn what_cannot_be_read_with_certainty_is_a_doubt() {
         "echo a\u{a0}b",
         "a\0b",
         "echo a ;; b",
-        // Shells and programs read these in different ways.
+        // Shells and programs read these differently.
         "echo \"$\\\n(rm x)\"",
         "echo $\\\n(rm x)",
         "echo a\\\nb",
@@ -530,7 +530,7 @@ fn a_denied_command_is_found_wherever_its_words_stand() {
 #[test]
 fn files_that_output_goes_to_are_resolved() {
     use super::super::subject::WorkspacePath::{Known, Unknown};
-    // As the workspace does it, with a link `link` to `src`.
+    // Resolves as the workspace does, with a symlink `link` to `src`.
     let place = |path: &str| match path.strip_prefix("/ws/").unwrap_or(path) {
         path if path.starts_with('/') => Unknown,
         "target/../pwn" => Known("pwn".to_owned()),

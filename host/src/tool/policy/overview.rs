@@ -1,4 +1,4 @@
-//! Overview of the rules on a tool, before anything is known of a call: for people who look at their settings.
+//! Overview of the rules for a tool, independent of a call, for users who inspect their settings.
 
 use serde::Serialize;
 
@@ -6,14 +6,14 @@ use super::rule::Facet;
 use super::{Rule, Strictness, ToolPolicy};
 use crate::message::ToolSpec;
 
-/// Rules that hold for the calls of one tool.
+/// Rules for the calls of one tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Overview {
     /// Decision on a call that no narrower rule matches.
     pub(crate) decision: Rule,
-    /// The rule or default that makes it.
+    /// Rule or default behind that decision.
     pub(crate) by: String,
-    /// Rules on some of its calls, those of a command or path.
+    /// Rules on some of its calls, limited to a command or path.
     pub(crate) narrower: Vec<NarrowRule>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct NarrowRule {
 }
 
 impl ToolPolicy {
-    /// Returns what holds for the calls of a tool, modes and hooks left aside.
+    /// Returns the rules for a tool, without modes and hooks.
     pub(crate) fn overview(&self, spec: &ToolSpec) -> Overview {
         let ruling = self.ruling_of(spec, Facet::Whole);
         let rules = self.rules.iter().enumerate();

@@ -1,4 +1,7 @@
-//! One rule of the operator: which calls it speaks of, and what is decided for them.
+//! One rule of the operator: the calls that it matches, and the decision for them.
+//!
+//! A rule matches by tool, effect class, command or path; all given conditions must hold. Start
+//! from [`PolicyRule`].
 
 use std::cmp::Reverse;
 
@@ -12,7 +15,7 @@ use crate::message::{EffectClass, ToolSpec};
 
 const BASH: &str = "bash";
 
-/// The tools that know the place of what they touch.
+/// Tools that report the path of the file they work on.
 const OF_FILES: &[&str] = &[
     "edit_file",
     "list_files",
@@ -121,23 +124,24 @@ impl From<PolicyRule> for RuleText {
 /// One aspect of a call that a rule may match.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Facet<'a> {
-    /// The call as a whole, of which no more is known.
+    /// The whole call, if no more is known about it.
     Whole,
     Part(&'a Part),
-    /// Effects of a command that its parts do not show.
+    /// Effects of a command beyond its known parts.
     Doubt,
-    /// The spelling of a command whose parts are known, which no rule about commands allows.
+    /// Unusual syntax of a command with known parts; no command rule allows it.
     Outside,
     File(&'a WorkspacePath),
-    /// A folder with everything below it.
+    /// A directory with everything below it.
     Tree(&'a WorkspacePath),
 }
 
 impl PolicyRule {
-    /// A rule for the tools that match `pattern`: a name or glob as the model sees it, or `plugin:tool`.
+    /// Creates a rule for the tools that match `pattern`: a name or glob as the model sees it, or
+    /// `plugin:tool`.
     ///
     /// # Errors
-    /// The pattern is not a glob.
+    /// The pattern is not a valid glob.
     pub fn for_tool(pattern: &str, decision: Rule) -> Result<Self, String> {
         Ok(Self {
             tool: Some(ToolPattern::new(pattern)?),
@@ -148,7 +152,7 @@ impl PolicyRule {
         })
     }
 
-    /// A rule for all tools of an effect class.
+    /// Creates a rule for all tools of an effect class.
     #[must_use]
     pub fn for_effect(effect: EffectClass, decision: Rule) -> Self {
         Self {
@@ -160,7 +164,7 @@ impl PolicyRule {
         }
     }
 
-    /// Whether the rule speaks of this tool and only of some of its calls.
+    /// Whether the rule matches this tool but only some of its calls.
     #[cfg(feature = "cli")]
     pub(super) fn is_of_some_calls(&self, spec: &ToolSpec) -> bool {
         self.is_of(spec) && (self.command.is_some() || self.path.is_some())
@@ -200,8 +204,8 @@ impl PolicyRule {
         }
     }
 
-    /// Matches a part of a command: an allowing rule matches exactly the program that it names, other rules every way to start
-    /// it.
+    /// Matches a part of a command. An allowing rule matches exactly the program that it names;
+    /// other rules match every way to start it.
     fn of_part(&self, command: &CommandPattern, part: &Part) -> Matched {
         if self.decision != Rule::Allow {
             return command.matched_by_name(part);
@@ -214,20 +218,21 @@ impl PolicyRule {
         }
     }
 
-    /// Specificity of the rule: of two that match, the narrower decides.
+    /// Returns the specificity of the rule: of two matching rules, the narrower decides.
     pub(super) fn narrowness(&self) -> (usize, usize, bool) {
         let command = self.command.as_ref().map(CommandPattern::n_fixed);
         let path = self.path.as_ref().map(|path| n_fixed(&path.text));
         let tool = self.tool.as_ref().map(|tool| n_fixed(&tool.text));
         (
-            // One that names a command or a path at all is narrower than one that names none.
+            // A rule with a command or path is narrower than one without.
             command.or(path).map_or(0, |n| n + 1),
             tool.map_or(0, |n| n + 1),
             self.effect.is_some(),
         )
     }
 
-    /// Returns the sort key: the narrowest rule first, and among equally narrow ones the first in the file.
+    /// Returns the sort key: the narrowest rule first, and among equally narrow ones the first in
+    /// the file.
     pub(super) fn order(&self, index: usize) -> (Reverse<(usize, usize, bool)>, usize) {
         (Reverse(self.narrowness()), index)
     }
@@ -250,7 +255,8 @@ impl PolicyRule {
         format!("tool rule {} ({})", index + 1, what.join(", "))
     }
 
-    /// Returns the reason why the rule matches none of the known tools, each its plugin and its name; `None` when it can match.
+    /// Returns the reason why the rule matches none of the known tools (plugin and name); `None` if
+    /// it can match.
     pub(super) fn fault(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
         let program = self.command.as_ref().and_then(CommandPattern::program);
         if let Some(program) = program.filter(|program| runs_unread(program))
@@ -289,7 +295,7 @@ impl PolicyRule {
     }
 }
 
-/// Number of literal characters of a glob.
+/// Counts the literal characters of a glob.
 fn n_fixed(text: &str) -> usize {
     text.chars()
         .filter(|c| !matches!(c, '*' | '?' | '[' | ']' | '{' | '}'))
@@ -344,14 +350,15 @@ impl ToolPattern {
 /// Characters of a glob that stand for others.
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
-/// Pattern of the files that a rule applies to: a glob of paths from the workspace, in which `*` stays within a folder.
+/// Pattern of the files that a rule applies to: a glob of paths relative to the workspace, in which
+/// `*` does not match `/`.
 #[derive(Clone, Debug)]
 struct PathPattern {
     text: String,
     glob: GlobMatcher,
-    /// The folder that everything which it matches is in.
+    /// Directory that contains every match.
     base: String,
-    /// Whether its last name has no wildcard: it may be that of a folder.
+    /// Whether its last component has no wildcard, so that it may name a directory.
     is_name: bool,
 }
 
@@ -412,16 +419,18 @@ impl PathPattern {
         })
     }
 
-    /// Matches a path. For rules that ask or deny, the name of a folder stands for everything in it.
+    /// Matches a path. For rules that ask or deny, a directory name also matches everything below
+    /// it.
     fn is_about(&self, path: &str, decision: Rule) -> bool {
         let above = path.match_indices('/').map(|(at, _)| &path[..at]);
         let mut above = above.filter(|_| self.is_name && decision != Rule::Allow);
         self.glob.is_match(path) || above.any(|folder| self.glob.is_match(folder))
     }
 
-    /// Matches a folder: an allowing rule must match everything below it; for other rules one match below it is a maybe.
+    /// Matches a directory. An allowing rule must match everything below it; for other rules a
+    /// single match below is a possible match.
     fn of_tree(&self, folder: &str, decision: Rule) -> Matched {
-        // Names that no pattern spells.
+        // Names that occur in no pattern.
         let below = ["\u{1}", "\u{1}/\u{1}"].map(|name| {
             let separator = if folder.is_empty() { "" } else { "/" };
             self.glob.is_match(format!("{folder}{separator}{name}"))

@@ -1,4 +1,4 @@
-//! The policy as a table: rules, tool, mode, and what comes out.
+//! The policy as tables of rules, tool, mode and decision.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn policy(text: &str, mode: PolicyMode) -> ToolPolicy {
     }
 }
 
-/// Decides on a call without arguments that no hook asks about.
+/// Decides a call without arguments that no hook asks about.
 fn decide(policy: &ToolPolicy, tool: &str, class: EffectClass, subject: &Subject) -> Decision {
     decide_with(policy, &spec(tool, class), subject, &json!({}), false)
 }
@@ -237,7 +237,7 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
         ("/usr/bin/git push", "deny", "deny"),
         ("g\\it pu''sh", "deny", "deny"),
         ("find . -exec git push ';'", "deny", "deny"),
-        // What cannot be told from what is denied is a person's to allow.
+        // Only the user may allow commands that may be denied ones.
         ("git $X", "ask", "deny"),
         ("$X push", "ask", "deny"),
         ("for x in a; do git status; done", "ask", "deny"),
@@ -246,7 +246,7 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
         ("cat <<E\ngit push\nE", "ask", "deny"),
         ("git log --oneline push", "ask", "deny"),
         ("cargo test -- 'git push'", "ask", "deny"),
-        // These ask whatever the rules allow, and can be told from what is denied.
+        // These ask regardless of the rules, but are certainly not denied ones.
         ("cargo test a*", "ask", "deny"),
         ("ls $X", "ask", "allow"),
         ("git status > out/../x", "ask", "allow"),
@@ -262,7 +262,7 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
             assert_eq!(word(&decision.verdict), expected, "{text}: {rule}");
         }
     }
-    // Another tool of that effect has no command, and a rule about commands says nothing of it.
+    // Another tool with that effect has no command, so a command rule does not match it.
     let policy = policy(COMMANDS, TERMINAL);
     let other = decide(&policy, "p:run", Execute, &Subject::Any);
     assert_eq!(other.rule, "the default for effect execute");

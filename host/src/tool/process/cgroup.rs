@@ -4,7 +4,7 @@
 //!
 //! A user can create groups in a systemd session (in their own `app.slice`), root everywhere. No
 //! controllers are enabled in parent groups: only those that the parent already delegates are used.
-//! It must not know what runs in the group. Start from [`Cgroup::make`].
+//! It must not know which program runs in the group. Start from [`Cgroup::make`].
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,7 @@
-//! A started process and its descendants: tells which of them are alive, and stops them all.
+//! A started process and its descendants: tracks which of them are alive, and stops them all.
+//!
+//! A tree gets SIGTERM, a grace period, then SIGKILL. A tree that keeps forking instead of cleaning
+//! up is killed early. Start from [`Running`].
 
 use std::collections::BTreeSet;
 use std::io;
@@ -33,12 +36,13 @@ const KILL_TIME: Duration = Duration::from_secs(10);
 /// Interval at which a tree that was asked to end is searched for new processes.
 const SEARCH: Duration = Duration::from_millis(100);
 
-/// New processes after which a tree that was asked to end counts as one that multiplies, and is killed. What programs start in
-/// order to clean up is fewer.
+/// Number of new processes after which a tree that was asked to end counts as multiplying, and is
+/// killed. Programs start fewer than that to clean up.
 const MAX_NEW_PROCESSES: usize = 32;
 
-/// Processes that the machine starts in a second after which a tree that was asked to end counts as one as well. A build starts
-/// some hundred. If others start so many, a command that is past its deadline loses the rest of its grace.
+/// Number of processes per second, started on the whole machine, after which a tree that was asked
+/// to end also counts as multiplying. A build starts a few hundred. If other programs start this
+/// many, a command past its deadline only loses the rest of its grace period.
 const MAX_STARTS_PER_SECOND: u64 = 2000;
 
 /// Polling interval while processes end.
@@ -48,8 +52,8 @@ const POLL: Duration = Duration::from_millis(20);
 /// found.
 const KILL_ROUNDS: u32 = 50;
 
-/// Variable that marks a process tree. Processes inherit it even when they leave the process group (`timeout`, `setsid`
-/// and job control do), which is how those are found again.
+/// Variable that marks a process tree. Descendants inherit it even if they leave the process group
+/// (as with `timeout`, `setsid` or job control), so they can still be found.
 const MARK: &str = "RIND_PROCESS";
 
 /// A process tree that is stopped when this is dropped.
@@ -346,8 +350,9 @@ impl Tree {
         was_alive
     }
 
-    /// Waits until this tree of a keeper has ended, or has started so many processes since it was asked to end that it never
-    /// would. Returns whether it has. Gives up after `most`, or when `is_over`.
+    /// Waits until this tree with a keeper has ended, or has started too many processes since it
+    /// was asked to end. Returns whether it multiplies. Gives up after `most`, or when `is_over` is
+    /// cancelled.
     fn multiplies(&self, most: Duration, is_over: &CancellationToken) -> bool {
         let until = Instant::now() + most;
         let mut rate = Rate::new();
@@ -417,7 +422,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether this command counts as one that multiplies, from when it says a line.
+    /// Runs a command and returns whether it multiplies, measured from its first byte of output on.
     fn multiplies(command: &str) -> bool {
         let mut command_line = std::process::Command::new("bash");
         command_line.args(["-c", command]).stdin(Stdio::null());
@@ -440,7 +445,8 @@ mod tests {
     fn a_tree_that_keeps_starting_processes_is_told_from_one_that_cleans_up() {
         let many = "echo; while :; do for i in {1..20}; do sleep 0.01 & done; wait; done";
         assert!(multiplies(many));
-        // One after the other, as a trap does, and as many as it likes that are there at once.
+        // Neither processes started one by one, as a cleanup trap does, nor any number of existing
+        // processes count as multiplying.
         assert!(!multiplies(
             "echo; for i in {1..10}; do sleep 0.2; done; sleep 60"
         ));

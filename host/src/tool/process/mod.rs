@@ -1,7 +1,9 @@
-//! The one place that starts processes: one program with its deadline, its output caps and its whole process tree.
+//! The one place that starts processes: runs a program with a deadline, output caps and control
+//! over its whole process tree.
 //!
 //! On normal exit, deadline, cancellation and drop of the future alike, no descendant of the
-//! program is left running. It must not know which program runs, nor why. Start from [`Process`].
+//! program is left running. This module must not know which program runs, nor why. Start from
+//! [`Process`].
 
 mod capture;
 mod cgroup;
@@ -65,17 +67,22 @@ pub enum Streams {
     Separate,
 }
 
-/// Callback for each line of output, without the line break; lines over 1 MiB come in pieces. Must not block.
+/// Callback for each line of output, without the line break; lines over 1 MiB come in pieces. Must
+/// not block.
 pub type OnLine = Arc<dyn Fn(Stream, &str) + Send + Sync>;
 
-/// One program to run. It gets a process group of its own.
+/// A program to run, in its own process group.
+///
+/// Set the fields, or start from [`Process::bare`], then call [`Process::run`]. The program
+/// inherits neither environment variables nor descriptors of the host: pass everything it needs in
+/// the fields.
 #[derive(Clone)]
 pub struct Process {
     /// Name or path of the program.
     pub program: OsString,
     /// Arguments of the program.
     pub args: Vec<OsString>,
-    /// Folder it runs in.
+    /// Working directory.
     pub cwd: PathBuf,
     /// Complete environment: nothing else is passed on. Usually [`base_environment`].
     pub env: Vec<(OsString, OsString)>,
@@ -86,14 +93,14 @@ pub struct Process {
     pub deadline: Duration,
     /// Whether the two outputs share a pipe.
     pub streams: Streams,
-    /// Bytes of each output that are kept; of longer output the head and the tail.
+    /// Maximum number of bytes to keep of each output stream. Longer output loses its middle.
     pub capture_bytes: usize,
     /// Callback for each line of output, for progress.
     pub on_line: Option<OnLine>,
     /// Confinement of the program and everything it starts; `None`: none.
     pub confine: Option<Confinement>,
-    /// Binary of Rind, which runs as the keeper of a program without `confine`, so that no
-    /// descendant escapes. `None`: a process that leaves its process group and clears its
+    /// Path of Rind's own binary, which runs as the keeper of a program without `confine`, so that
+    /// no descendant escapes. If `None`, a descendant that leaves the process group and clears its
     /// environment cannot be found.
     pub keeper: Option<PathBuf>,
 }
@@ -130,21 +137,22 @@ pub struct Finished {
 pub struct SpawnError {
     /// Program, by name or path.
     pub program: String,
-    /// The folder it was to run in.
+    /// Working directory of the program.
     pub cwd: PathBuf,
-    /// Error of the system.
+    /// Error from the operating system.
     #[source]
     pub source: std::io::Error,
 }
 
-/// Deadline of a program that takes milliseconds, on a machine that is busy.
+/// Timeout of a program that takes milliseconds, generous for a busy machine.
 const BARE_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Captured bytes of its output: enough for an answer or an error.
+/// Captured bytes of such a program: enough for an answer or an error.
 const BARE_CAPTURE_BYTES: usize = 16 << 10;
 
 impl Process {
-    /// Describes a program without arguments, environment, input and confinement, for one that is trusted and answers soon.
+    /// Describes a program without arguments, environment, input or confinement. Use this only for
+    /// a trusted program that answers quickly.
     #[must_use]
     pub fn bare(program: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Self {
         Self {
@@ -162,11 +170,13 @@ impl Process {
         }
     }
 
-    /// Runs the program to the end of its whole process tree. On its deadline or on `cancel` the tree gets SIGTERM and, two
-    /// seconds later, SIGKILL, or earlier if it keeps starting processes; the same when this future is dropped.
+    /// Runs the program until its whole process tree has ended. On the deadline, on `cancel`, or
+    /// when this future is dropped, the tree gets SIGTERM and two seconds later SIGKILL, or earlier
+    /// if it keeps starting processes.
     ///
     /// # Errors
-    /// The program could not be started or waited for. A program that fails is an [`Ending`], not an error.
+    /// The program could not be started or waited for. A program that fails is an [`Ending`], not
+    /// an error.
     pub async fn run(self, cancel: &CancellationToken) -> Result<Finished, SpawnError> {
         let failed = |source| SpawnError {
             program: self.program.to_string_lossy().into_owned(),
@@ -241,7 +251,8 @@ impl Process {
         })
     }
 
-    /// The process that is really started. What is made for it and looked up takes the disk.
+    /// Returns the process to start: the program, or a helper around it. Blocking disk access runs
+    /// on a blocking thread.
     async fn wrapped(&self) -> std::io::Result<Wrapped> {
         let process = self.clone();
         let wrap = move || match (&process.confine, &process.keeper) {
@@ -257,7 +268,8 @@ impl Process {
         tokio::task::spawn_blocking(wrap).await?
     }
 
-    /// Spawns from this thread: some programs end with the thread that started them.
+    /// Spawns on this thread. A blocking thread may exit early, and some programs are killed when
+    /// the thread that started them exits.
     fn spawn(
         &self,
         wrapped: Wrapped,
@@ -270,16 +282,18 @@ impl Process {
                 (Some(reader), writer)
             }
         };
-        // Descriptors that were handed to this process are not for those that it starts.
+        // Descriptors that this process inherited must not leak to the program.
         confine::keep_descriptors()?;
         let stdin = match &self.stdin {
-            // A program that goes through the helper has it opened there: this one is the helper's line to the host.
+            // With a helper, standard input is the helper's socket to the host; the helper opens
+            // the file for the program.
             Some(path) if self.confine.is_none() && self.keeper.is_none() => {
                 std::fs::File::open(path)?.into()
             }
             _ => Stdio::null(),
         };
-        // The command holds our copies of the pipes' writing ends and is dropped on return: reading would never end.
+        // The command owns our copies of the pipes' write ends. It is dropped on return; otherwise
+        // reading would never end.
         let mut command = tokio::process::Command::new(wrapped.program);
         command
             .args(wrapped.args)
@@ -305,7 +319,7 @@ fn ending_of(status: std::process::ExitStatus) -> Ending {
     }
 }
 
-/// Reads to the end of the pipe. A broken pipe ends the reading: what was read so far still counts.
+/// Reads to the end of the pipe. A read error ends the reading, and the bytes read so far are kept.
 async fn read_all(
     reader: impl Into<Option<PipeReader>>,
     stream: Stream,

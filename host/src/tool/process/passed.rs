@@ -218,8 +218,9 @@ fn has_user_info(text: &str) -> bool {
     })
 }
 
-/// Whether a variable (in upper or lower case) names a proxy. Programs accept a proxy without a
-/// scheme and a password with any character, so an `@` alone tells that there is a user in it.
+/// Whether a variable (in upper or lower case) names a proxy. Programs accept a proxy URL without a
+/// scheme and a password with any character, so an `@` is enough to conclude that it contains a
+/// user.
 fn is_proxy(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.ends_with("_proxy") && name != "no_proxy"

@@ -16,8 +16,8 @@ const ROWS: usize = 64;
 /// Longest row that can be overwritten, in characters. A longer one is emitted in pieces.
 const MAX_COLUMNS: usize = 16 * 1024;
 
-/// Furthest column that a cursor move reaches, wider than any terminal. Without this bound a few bytes
-/// would become a row of [`MAX_COLUMNS`] blanks, at the host's cost.
+/// Furthest column that a cursor move reaches, wider than any terminal. Without this bound a few
+/// bytes would become a row of [`MAX_COLUMNS`] blanks, at the host's cost.
 const MAX_MOVE: usize = 512;
 
 /// Longest control string (a title, a link), in bytes. A longer one is treated as text.
@@ -87,8 +87,8 @@ impl Screen {
         (self.row, self.column) = (0, 0);
     }
 
-    /// Returns the number of bytes that were taken and are not given again. Counts what is still on
-    /// the screen.
+    /// Returns the number of bytes that were removed from the output so far. Text that is still on
+    /// the screen counts as removed.
     pub(super) fn cleaned_bytes(&self) -> u64 {
         self.n_taken.saturating_sub(self.n_given)
     }
@@ -198,7 +198,7 @@ impl Screen {
         self.row = self.row.saturating_add(n).min(last.max(self.row));
     }
 
-    /// Erases from the cursor on (0), up to it (1), or the whole row (2).
+    /// Erases from the cursor to the end (0), up to the cursor (1), or the whole row (2).
     fn erase(&mut self, how: usize) {
         let column = self.column;
         let Some(row) = self.rows.get_mut(self.row) else {
@@ -222,7 +222,7 @@ impl Screen {
             b'\r' => self.column = 0,
             0x08 => self.column = self.column.saturating_sub(1),
             b'\t' | b' '..=b'~' => self.print(char::from(byte), out),
-            // Control characters such as NUL and bell show nothing.
+            // Control characters such as NUL and bell are invisible.
             0..=0x1f | 0x7f => {}
             0x80.. => {
                 self.partial.push(byte);
@@ -237,7 +237,7 @@ impl Screen {
             Ok(text) => {
                 let found = text.chars().next();
                 self.partial.clear();
-                // C1 control characters show nothing either.
+                // C1 control characters are invisible too.
                 if let Some(found) = found.filter(|found| !found.is_control()) {
                     self.print(found, out);
                 }
@@ -255,7 +255,7 @@ impl Screen {
         }
     }
 
-    /// Prints a character that will not be completed.
+    /// Prints a replacement for a character that will not be completed.
     fn end_partial(&mut self, out: &mut impl FnMut(&[u8])) {
         if !mem::take(&mut self.partial).is_empty() {
             self.print(char::REPLACEMENT_CHARACTER, out);
@@ -264,7 +264,7 @@ impl Screen {
 
     fn print(&mut self, character: char, out: &mut impl FnMut(&[u8])) {
         if self.column >= MAX_COLUMNS {
-            // A row this long is not a progress bar: everything so far is final.
+            // A row this long is not a progress bar, so everything so far is final.
             while self.row > 0 {
                 self.give_first(out);
             }
@@ -313,7 +313,7 @@ impl Screen {
         if ends {
             text.push('\n');
         }
-        // A character that stands for a bad byte has three of its own.
+        // A replacement character counts with its own three bytes.
         self.n_given += text.len() as u64;
         out(text.as_bytes());
     }

@@ -1,43 +1,47 @@
-//! Reads `/proc`: living processes, their descent, and their memory.
+//! Reads `/proc`: living processes, their ancestry, and their memory.
+//!
+//! Ids are reused, so a process is identified by id and start time. Start from [`processes`] and
+//! [`descendants`].
 
 use rustix::process::{Pid, Signal};
 
-/// One process that is alive.
+/// A process in `/proc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProcEntry {
     pub(super) pid: Pid,
     parent: i32,
     pub(super) group: i32,
-    /// Time of its start, in ticks since the start of the machine. With its number it names the process for good: numbers are
-    /// used again, after a second where processes start others as fast as they can.
+    /// Start time, in clock ticks since boot. Together with the id it identifies a process: on a
+    /// machine that forks as fast as it can, ids are reused within a second.
     start: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Descendant {
     pub(super) pid: Pid,
-    /// 1 for a child, 2 for a child of a child.
+    /// 1 for a child, 2 for a grandchild, and so on.
     pub(super) depth: usize,
     start: u64,
 }
 
-/// A process that was found, and that may have ended since.
+/// A process that was found earlier and may have ended since.
 pub(super) trait Found {
     fn pid(&self) -> Pid;
     fn start(&self) -> u64;
 
-    /// Returns the process group that it is in now, if it is still there.
+    /// Returns the current process group, if the process still exists.
     fn group_now(&self) -> Option<Pid> {
         let (now, _) = ProcEntry::read(self.pid())?;
         Pid::from_raw(now.group).filter(|_| now.start == self.start())
     }
 
-    /// Sends a signal, unless another process has the number now.
+    /// Sends a signal, unless the id now belongs to another process.
     #[cfg(target_os = "linux")]
     fn signal(&self, signal: Signal) {
         use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
         let process = pidfd_open(self.pid(), PidfdFlags::empty());
-        // Looked at after it was opened: what is opened stays the same process.
+        // Check the start time after opening the pidfd: an open pidfd keeps referring to the same
+        // process, so the id cannot be reused between check and signal.
         let is_it = ProcEntry::read(self.pid()).is_some_and(|(now, _)| now.start == self.start());
         let _ = match process {
             _ if !is_it => return,
@@ -74,8 +78,8 @@ impl Found for Descendant {
 }
 
 impl ProcEntry {
-    /// Reads the process, and whether it is alive. A zombie is dead, and can stay for long if the init process of a container
-    /// does not reap orphans.
+    /// Reads the process, and whether it is alive. A zombie counts as dead; it can stay for long if
+    /// the init process of a container does not reap orphans.
     fn read(pid: Pid) -> Option<(Self, bool)> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
         let fields = fields(&stat)?;
@@ -104,10 +108,11 @@ struct Fields<'a> {
     start: u64,
 }
 
-/// Number of fields between the group and the start of a process in that line.
+/// Number of fields between the group and the start time.
 const N_BETWEEN: usize = 16;
 
-/// Reads a `/proc/PID/stat` line. The name in front of the fields is in parentheses and may contain any character.
+/// Parses a `/proc/PID/stat` line. The name before the fields is in parentheses and may contain any
+/// character, including `)`.
 fn fields(stat: &str) -> Option<Fields<'_>> {
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     Some(Fields {
@@ -128,7 +133,7 @@ pub(super) fn processes() -> impl Iterator<Item = ProcEntry> {
     all_processes().filter_map(|(process, is_alive)| is_alive.then_some(process))
 }
 
-/// Returns every process, zombies included, and whether it is alive.
+/// Returns every process, zombies included, with a flag for being alive.
 fn all_processes() -> impl Iterator<Item = (ProcEntry, bool)> {
     std::fs::read_dir("/proc")
         .into_iter()
@@ -137,8 +142,8 @@ fn all_processes() -> impl Iterator<Item = (ProcEntry, bool)> {
         .filter_map(ProcEntry::read)
 }
 
-/// Returns the number of processes that the machine has started so far. It is the only sign of a tree that multiplies which
-/// costs nothing: a search gets no processor time beside such a tree.
+/// Returns the number of processes that the machine has started since boot. This is the only cheap
+/// sign of a tree that multiplies: beside such a tree, a scan of `/proc` gets no CPU time.
 pub(super) fn n_started_on_machine() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     let count = text
@@ -153,7 +158,7 @@ pub(super) fn descendants(of: Pid) -> Vec<Descendant> {
     descendants_in(processes().collect(), of.as_raw_nonzero().get())
 }
 
-/// Returns the same, with zombies: processes that have come and gone.
+/// Returns the same including zombies, which show short-lived processes.
 pub(super) fn descendants_and_zombies(of: Pid) -> Vec<Descendant> {
     let all = all_processes().map(|(process, _)| process).collect();
     descendants_in(all, of.as_raw_nonzero().get())
@@ -196,14 +201,14 @@ pub(super) fn memory_bytes(pid: Pid) -> u64 {
     sum_in(pid, "status", &fields).unwrap_or(0)
 }
 
-/// Returns the same memory with each shared page divided among the processes that share it. Much
+/// Returns the same memory, with each shared page divided among the processes that share it. Much
 /// more expensive for the kernel.
 pub(super) fn part_of_memory_bytes(pid: Pid) -> u64 {
     let fields = ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];
     sum_in(pid, "smaps_rollup", &fields).unwrap_or_else(|| memory_bytes(pid))
 }
 
-/// Sums these fields of a `/proc/PID` file, in bytes; `None` when the first is missing.
+/// Sums these fields of a `/proc/PID` file, in bytes; `None` if the first is missing.
 fn sum_in(pid: Pid, file: &str, fields: &[&str]) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{}/{file}", pid.as_raw_nonzero())).ok()?;
     let field = |name: &&str| kib_in(&text, name);
@@ -216,7 +221,7 @@ pub(super) fn memory_of_machine_bytes(name: &str) -> Option<u64> {
     kib_in(&std::fs::read_to_string("/proc/meminfo").ok()?, name)
 }
 
-/// Reads a field of a list of `NAME: N kB`, in bytes.
+/// Reads a field from lines of the form `NAME: N kB`, in bytes.
 fn kib_in(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;

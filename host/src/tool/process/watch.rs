@@ -1,5 +1,7 @@
-//! Looks from time to time at how much memory and disk a confined process tree takes: no limit of the kernel bounds either
-//! for a whole tree without rights that a user does not have everywhere.
+//! Polls the memory and disk use of a confined process tree. Without privileges that a user does
+//! not have everywhere, no kernel limit bounds either for a whole tree.
+//!
+//! Start from [`Watch`].
 
 use std::fmt;
 use std::io;
@@ -14,17 +16,19 @@ use super::tree::{descendants, memory_bytes, memory_of_machine_bytes, part_of_me
 
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// Least free space of a disk that had as much when the process started; others have to work too.
+/// Minimum free disk space to leave for other programs, if there was that much when the process
+/// started.
 const KEPT_FREE_BYTES: u64 = 512 << 20;
 
-/// A bound that a process tree ran into.
+/// Limit that a process tree exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exceeded {
-    /// All its processes together had more memory than this many bytes.
+    /// The processes together used more memory than this many bytes.
     Memory(u64),
-    /// The memory that the machine's processes share grew by more than this many bytes. No process need hold what is in there.
+    /// The shared memory of the machine grew by more than this many bytes. Such memory can outlive
+    /// every process that wrote it.
     SharedMemory(u64),
-    /// The free space of a disk that it writes to went down to this many bytes.
+    /// The free space of a disk that the process writes to fell to this many bytes.
     Disk(u64),
 }
 
@@ -50,24 +54,25 @@ impl fmt::Display for Exceeded {
     }
 }
 
-/// The watch over one process tree; nothing is looked at without a confinement, or without a first process that the others are
-/// found by.
+/// Watch over one process tree. It is empty without a confinement, or without a first process to
+/// find the others by.
 pub(super) struct Watch(Option<Arc<Bounds>>);
 
 struct Bounds {
     leader: Pid,
     memory_bytes: u64,
-    /// Bytes of the machine's shared memory when the process started, and how much more there may be.
+    /// Bytes of the machine's shared memory at the start of the process, and the allowed growth.
     shared_bytes: (u64, u64),
-    /// Folders, with how much must stay free on their disk.
+    /// Directories, each with the minimum free space of its disk.
     disks: Vec<(PathBuf, u64)>,
 }
 
 impl Watch {
-    /// Creates a watch; without a confinement, or a first process that the others are found by, it watches nothing.
+    /// Creates a watch. Without a confinement, or a first process to find the others by, it never
+    /// reports anything.
     ///
     /// # Errors
-    /// The runtime goes down.
+    /// The runtime is shutting down.
     pub(super) async fn new(
         confinement: Option<&Confinement>,
         leader: Option<Pid>,
@@ -103,7 +108,7 @@ impl Watch {
         Ok(Self(Some(bounds.map_err(io::Error::other)?)))
     }
 
-    /// Comes back when a bound is passed.
+    /// Returns when a limit is exceeded.
     pub(super) async fn exceeded(&self) -> Exceeded {
         let Some(bounds) = &self.0 else {
             return std::future::pending().await;
@@ -111,7 +116,7 @@ impl Watch {
         loop {
             tokio::time::sleep(PERIOD).await;
             let bounds = bounds.clone();
-            // A disk may take long to answer. The runtime goes down when there is no answer at all.
+            // A disk may be slow to answer. An error means that the runtime is shutting down.
             let exceeded = tokio::task::spawn_blocking(move || bounds.exceeded()).await;
             if let Ok(Some(exceeded)) = exceeded {
                 return exceeded;
@@ -140,13 +145,14 @@ impl Bounds {
     }
 }
 
-/// Returns the least free space for so much free space at the start. A disk that is nearly full is not the command's fault:
-/// then it is half of that.
+/// Returns the minimum free space for a disk with `free` bytes at the start, of which the command
+/// may use `may`. A nearly full disk is not the command's fault, so at least half of its free space
+/// can be used.
 fn floor(free: u64, may: u64) -> u64 {
     free.saturating_sub(may).max(KEPT_FREE_BYTES.min(free / 2))
 }
 
-/// Memory of the machine that processes share, or that holds files.
+/// Returns the machine's memory that processes share or that holds files.
 fn shared_memory_bytes() -> u64 {
     memory_of_machine_bytes("Shmem:").unwrap_or(0)
 }

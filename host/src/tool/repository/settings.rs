@@ -1,8 +1,8 @@
-//! Settings of a repository that run nothing.
+//! Repository settings that cannot run a program.
 //!
-//! Pure. What is not known to run nothing may run something.
+//! Pure. The list is an allowlist: unknown settings count as dangerous.
 
-/// Keys of settings that run nothing, by section; of a section with a name in it the name does not matter.
+/// Harmless keys by section. The subsection does not matter.
 const HARMLESS: &[(&str, &[&str])] = &[
     ("advice", &[]),
     (
@@ -70,7 +70,8 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("user", &["email", "name"]),
 ];
 
-/// Whether none of these settings can run a program or include other settings. What cannot be read for certain is not harmless.
+/// Whether none of these settings can run a program or include other settings. A line that cannot
+/// be parsed with certainty is not harmless.
 pub(super) fn is_harmless(text: &str) -> bool {
     let mut section = String::new();
     for line in text.lines() {
@@ -79,7 +80,8 @@ pub(super) fn is_harmless(text: &str) -> bool {
             let Some((name, rest)) = rest.split_once(']') else {
                 return false;
             };
-            // A name of its own in quotes may hold brackets and is not needed; without quotes it would be taken for a key.
+            // A subsection in quotes may contain brackets, and is not needed. Without quotes it
+            // would be read as a key.
             let (name, own) = name.split_once(' ').unwrap_or((name, "\"\""));
             if !own.starts_with('"') || !own.ends_with('"') || own.contains('\\') {
                 return false;

@@ -1,11 +1,12 @@
-//! `null` for a property that may be left out.
+//! Handling of `null` for optional properties.
 //!
-//! Models write it for an argument that they do not use, whatever its type. No schema has to allow
-//! it, which Gemini and some grammars refuse: it means that the property is left out.
+//! Models write `null` for an argument that they do not use, regardless of its type. It is read as
+//! an absent property, so that schemas need not allow `null`, which Gemini and some grammars
+//! refuse.
 
 use serde_json::{Map, Value};
 
-/// Removes every `null` of a property that its schema neither requires nor allows to be `null`.
+/// Removes `null` values of properties whose schema neither requires them nor allows `null`.
 pub fn drop_nulls(schema: &Value, arguments: &mut Value) {
     match arguments {
         Value::Object(given) => {
@@ -32,8 +33,7 @@ pub fn drop_nulls(schema: &Value, arguments: &mut Value) {
     }
 }
 
-/// Takes `null` out of the types of all properties that may be left out, as derived for an
-/// `Option`.
+/// Removes `null` from the types of all optional properties, as derived for an `Option`.
 pub(crate) fn without_optional_nulls(schema: &mut Value) {
     let required = schema.get("required").cloned().unwrap_or_default();
     let required = Value::Object(Map::from_iter([("required".to_owned(), required)]));
@@ -85,7 +85,7 @@ fn is_required(schema: &Value, name: &str) -> bool {
     required.is_some_and(|required| required.iter().any(|one| one == name))
 }
 
-/// Whether a schema may allow `null`, as far as its own keywords tell.
+/// Whether a schema may allow `null`, judged by its own keywords only.
 fn takes_null(schema: &Value) -> bool {
     let is_null_type = |name: &Value| match name {
         Value::Array(names) => names.iter().any(|name| name == "null"),

@@ -53,7 +53,8 @@ fn only_three_faults_are_told_and_none_is_long() {
     assert!(fault.len() < 1_100, "{}", fault.len());
 }
 
-/// Alternatives times items is what a check works through, and what listing its errors would keep.
+/// A check does work proportional to alternatives times items, and listing its errors would need as
+/// much memory.
 #[test]
 fn arguments_of_many_values_under_many_alternatives_are_refused_at_once() {
     let any_of: Vec<Value> = (0..3000).map(|n| json!({"const": n + 1})).collect();

@@ -1,10 +1,11 @@
-//! Errors of files of the workspace, in words for the model.
+//! Errors of file access in the workspace, worded for the model.
 
 use std::io;
 
 use crate::beneath::ESCAPE;
 
-/// Error while using a file of the workspace, most of them with its path as it was given. The texts are for the model.
+/// Error of file access in the workspace, usually with the path as given. The texts are for the
+/// model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
@@ -25,41 +26,41 @@ pub enum WorkspaceError {
     /// The file must not be written.
     #[error("`{0}` is read-only")]
     ReadOnly(String),
-    /// The file is not as it was when the call looked at it.
+    /// The file changed since the call read it.
     #[error(
         "`{0}` changed while it was being written, by another program or person. Nothing was written. Read it again, and \
          make the change in what is there now"
     )]
     Changed(String),
-    /// A file that decides what git runs.
+    /// The file decides which programs git runs.
     #[error(
         "`{0}` is in the folder of a git repository, or would make a repository of a folder: what is there decides what git \
          runs, and files there cannot be written by this tool. Use git commands, or ask the user to change it"
     )]
     Repository(String),
-    /// The file is larger than the caller takes.
+    /// The file is larger than the caller's limit.
     #[error("`{path}` has {bytes} bytes, more than the {cap} that this tool takes")]
     TooLarge {
-        /// The path as it was given.
+        /// Path as given.
         path: String,
         /// Size in bytes.
         bytes: u64,
-        /// The most the caller takes.
+        /// The caller's limit in bytes.
         cap: u64,
     },
-    /// The system refused.
+    /// The operating system reported an error.
     #[error("`{path}`: {source}")]
     Io {
-        /// The path as it was given.
+        /// Path as given.
         path: String,
-        /// Error of the system.
+        /// Error from the operating system.
         #[source]
         source: io::Error,
     },
     /// The call was cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// Looking took too long.
+    /// Read-only work took too long.
     #[error("stopped: it took longer than {seconds} s; narrow it by path, glob or pattern")]
     TooLong {
         /// Deadline in seconds.

@@ -1,8 +1,9 @@
-//! Writing a file of the workspace: atomically where that keeps the file what it is, and in place where it does not.
+//! Writes a file of the workspace: atomically where possible, in place where a rename would change
+//! the nature of the file.
 //!
-//! A rename gives the path a new inode. That would split a file with several hard links in two, give a file of another owner
-//! to the user, and drop access lists and extended attributes. Such a file is overwritten in place instead, and its old
-//! content is put back if that fails.
+//! A rename gives the path a new inode. That would split a file with several hard links in two,
+//! give a file of another owner to the user, and drop access control lists and extended attributes.
+//! Such a file is overwritten in place instead, and its old content is restored if that fails.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -17,14 +18,14 @@ use super::{Workspace, WorkspaceError};
 use crate::beneath::{Missing, open_regular};
 use crate::git::leads_into_repository;
 
-/// State of a file that a write relies on.
+/// Expected state of a file before a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tool) enum Expected {
-    /// Whatever is there.
+    /// Any state.
     Any,
-    /// No file is there, so that nothing is overwritten that was made meanwhile.
+    /// No file exists, so that a file created meanwhile is not overwritten.
     Nothing,
-    /// This version is there; a file of more than `cap` bytes is compared by its attributes.
+    /// The file has this version; a file of more than `cap` bytes is compared by its attributes.
     Version { version: Version, cap: u64 },
 }
 
@@ -32,7 +33,7 @@ pub(in crate::tool) enum Expected {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tool) struct Written {
     pub(in crate::tool) is_new: bool,
-    /// Names of the file; all of them have the new content.
+    /// Number of names of the file; all of them have the new content.
     n_links: u64,
 }
 
@@ -47,17 +48,19 @@ impl Written {
 }
 
 impl Workspace {
-    /// Puts `content` in place of the file and says whether the file is new. Missing folders are made. Mode, owner, hard
-    /// links and extended attributes are kept, and a link within the workspace stays a link.
+    /// Replaces the content of the file and returns whether the file is new. Missing directories
+    /// are created. Mode, owner, hard links and extended attributes are kept, and a symlink within
+    /// the workspace stays a symlink.
     ///
     /// # Errors
-    /// See [`WorkspaceError`]; the file is then as it was.
+    /// See [`WorkspaceError`]; the file is then unchanged.
     pub fn write(&self, path: &str, content: &[u8]) -> Result<bool, WorkspaceError> {
         let written = self.write_over(path, content, Expected::Any)?;
         Ok(written.is_new)
     }
 
-    /// [Writes](Self::write) a file if it is as expected, which is checked last of all before it is replaced.
+    /// [Writes](Self::write) a file if it is in the expected state, which is checked right before
+    /// it is replaced.
     pub(in crate::tool) fn write_over(
         &self,
         path: &str,
@@ -75,7 +78,8 @@ impl Workspace {
             check(&known)?;
         }
         let walked = self.walk(path, Missing::Made)?;
-        // Once more for where it led: a link may have been swapped in, and `..` may follow what was made.
+        // Check again after resolving: a symlink may have been swapped in, and `..` may follow a
+        // directory that was just created.
         check(&walked.names.join("/"))?;
         let (folder, name) = (&walked.folder, walked.name.as_str());
         let old = match folder.symlink_metadata(name) {
@@ -107,12 +111,13 @@ impl Workspace {
     }
 }
 
-/// Returns the version of an open file by its attributes alone.
+/// Returns the version of an open file from its attributes only.
 pub(in crate::tool) fn stamp_of(file: &File) -> io::Result<Version> {
     Ok(stamp(&file.metadata()?))
 }
 
-/// Returns the version of an open file: its hash, or its attributes beyond `cap` bytes.
+/// Returns the version of an open file: its hash, or its attributes if it is larger than `cap`
+/// bytes.
 pub(super) fn version_of(file: File, cap: u64) -> io::Result<Version> {
     let metadata = file.metadata()?;
     if metadata.len() > cap {
@@ -136,7 +141,7 @@ fn stamp(metadata: &Metadata) -> Version {
     }
 }
 
-/// One write of a file in an open folder.
+/// Write of one file in an open directory.
 struct FileWrite<'a> {
     folder: &'a Dir,
     name: &'a str,
@@ -145,7 +150,7 @@ struct FileWrite<'a> {
 }
 
 impl FileWrite<'_> {
-    /// Writes, and says whether the file was as expected.
+    /// Writes the file; returns whether it was in the expected state.
     fn run(&self, old: Option<Metadata>) -> io::Result<bool> {
         let temporary = format!(".rind-{}.tmp", crate::clock::new_id());
         let written = self.prepared(&temporary, old.as_ref());
@@ -167,13 +172,14 @@ impl FileWrite<'_> {
             }
         });
         if !matches!(written, Ok(true)) {
-            // After a success the rename took the temporary file away.
+            // After a success, the rename already consumed the temporary file.
             let _ = self.folder.remove_file(&temporary);
         }
         written
     }
 
-    /// Writes the content to a temporary file beside the old one, and says whether that has the same owner.
+    /// Writes the content to a temporary file in the same directory; returns whether that has the
+    /// same owner.
     fn prepared(&self, temporary: &str, old: Option<&Metadata>) -> io::Result<bool> {
         let mut options = OpenOptions::new();
         let mut file = self
@@ -182,7 +188,8 @@ impl FileWrite<'_> {
         let mut keeps_owner = true;
         if let Some(old) = old {
             keeps_owner = gives_to_owner(&file, old)?;
-            // After the owner, which clears set-id bits, and before the first byte: nobody else may read a private file.
+            // Set the mode after the owner, because chown clears set-id bits, and before the first
+            // byte, because no other user may read a private file.
             file.set_permissions(old.permissions())?;
         }
         file.write_all(self.content)?;
@@ -192,7 +199,7 @@ impl FileWrite<'_> {
 
     fn is_as_expected(&self) -> io::Result<bool> {
         match self.expected {
-            // `put_new` refuses to overwrite.
+            // `put_new` does not overwrite if none is expected.
             Expected::Any | Expected::Nothing => Ok(true),
             Expected::Version { version, cap } => {
                 let opened = open_regular(self.folder, self.name.as_ref());
@@ -206,14 +213,14 @@ impl FileWrite<'_> {
         }
     }
 
-    /// Gives the temporary file the name, unless there is a file of that name by now.
+    /// Renames the temporary file to the final name, unless a file of that name appeared.
     fn put_new(&self, temporary: &str) -> io::Result<bool> {
         if self.expected == Expected::Nothing {
             let (from, to) = (self.folder, self.folder);
             match renameat_with(from, temporary, to, self.name, RenameFlags::NOREPLACE) {
                 Ok(()) => return Ok(true),
                 Err(Errno::EXIST) => return Ok(false),
-                // A file system that cannot do it.
+                // The file system does not support RENAME_NOREPLACE.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
                 Err(errno) => return Err(errno.into()),
             }
@@ -222,7 +229,7 @@ impl FileWrite<'_> {
         Ok(true)
     }
 
-    /// Whether the file has access lists or other attributes that a new file would not have.
+    /// Whether the file has access control lists or other attributes that a new file would lack.
     fn has_attributes(&self) -> bool {
         if !cfg!(target_os = "linux") {
             return false;
@@ -234,12 +241,12 @@ impl FileWrite<'_> {
         let Ok(n_bytes) = rustix::fs::flistxattr(&file, &mut names[..]) else {
             return false;
         };
-        // Labels of the security modules belong to the place of a file, and every write drops capabilities.
+        // Security labels depend on the location of a file, and any write drops file capabilities.
         let mut names = names[..n_bytes].split(|byte| *byte == 0);
         names.any(|name| !name.is_empty() && !name.starts_with(b"security."))
     }
 
-    /// Overwrites the file without replacing it. If that fails, the old content is put back.
+    /// Overwrites the file in place. If that fails, the old content is restored.
     fn put_in_place(&self, old: &Metadata) -> io::Result<()> {
         let mut options = OpenOptions::new();
         let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
@@ -267,7 +274,8 @@ fn overwrite(file: &mut File, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Gives a new file the owner and group of the old one. `false`: the user may not do that.
+/// Gives a new file the owner and group of the old one. Returns `false` if the user is not
+/// permitted to do so.
 fn gives_to_owner(file: &File, old: &Metadata) -> io::Result<bool> {
     let own = file.metadata()?;
     if (own.uid(), own.gid()) == (old.uid(), old.gid()) {

@@ -1,4 +1,4 @@
-//! Options and verbs of the programs that carry commands, as their manuals list them.
+//! Options and verbs of programs that can run commands, as listed in their manuals.
 
 use super::Carrier;
 
@@ -15,13 +15,13 @@ const NONE: Carrier = Carrier {
     flags: &[],
 };
 
-/// Verbs of package managers and runners after which the next words are a program.
+/// Verbs of package managers and runners that are followed by a program.
 const RUNNING: &[&str] = &["exec", "run", "tool"];
 
 pub(super) const CARRIERS: &[Carrier] = &[
     Carrier {
         names: &[GIT],
-        // The short options are those of `git_letters`.
+        // Short options depend on the verb, see `git_letters`.
         long: &[
             "config",
             "config-env",
@@ -118,7 +118,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
             "worktree",
             "write-tree",
         ],
-        // `handle_options` of git.c, up to 2.51.
+        // From `handle_options` in git.c, up to 2.51.
         valued: &[
             "-C",
             "-c",
@@ -317,7 +317,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
     },
     Carrier {
         names: &["npm"],
-        // Settings may stand anywhere among the arguments.
+        // npm accepts settings anywhere among the arguments.
         long: &[
             "call",
             "editor",
@@ -332,7 +332,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
             "userconfig",
             "viewer",
         ],
-        // npm takes any beginning of a verb, so those that start others cannot be listed.
+        // npm accepts any prefix of a verb, so the dangerous verbs cannot be listed.
         harmless: &[
             "access",
             "add",
@@ -555,7 +555,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
         ],
         ..NONE
     },
-    // Builtins that look an element of an array up, and with it whatever stands in its index.
+    // Builtins that evaluate an array index, which can contain a command substitution.
     Carrier {
         names: &["test", "["],
         words: &["-v", "-R"],
@@ -573,7 +573,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
     },
 ];
 
-/// Short options of git that are commands, or settings that may be.
+/// Short options of git that are commands, or settings that can contain one.
 pub(super) fn git_letters(verb: Option<&str>) -> &'static str {
     match verb {
         None => "c",

@@ -1,14 +1,16 @@
-//! The same namespaces and view, made by the program `bwrap`: some systems give namespaces to it and to nobody else.
+//! The same namespaces and view, created by the program `bwrap`. Some systems allow namespaces for
+//! `bwrap` only.
 
 use std::path::Path;
 
 use super::view::{Mount, What};
 
-/// The beginning of a command line: what follows it runs within the view, as its first process.
+/// Returns the start of a `bwrap` command line. The program appended to it runs inside the view, as
+/// the first process of its PID namespace.
 pub(super) fn command(bwrap: &Path, helper: &Path, mounts: &[Mount], network: bool) -> Vec<String> {
     let mut command = vec![bwrap.to_string_lossy().into_owned()];
     let mut add = |words: &[&dyn AsRef<Path>]| {
-        // What is not UTF-8 is refused when the policy is made.
+        // A lossy conversion is safe: serializing the policy fails for paths that are not UTF-8.
         command.extend(
             words
                 .iter()

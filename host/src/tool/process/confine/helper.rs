@@ -1,8 +1,11 @@
-//! The helper: two stages, each in a process with one thread before anything else is done in it.
+//! The confinement helper, which runs in two stages. Each stage is a process that confines itself
+//! while it is still single-threaded.
 //!
-//! The first makes namespaces and stays outside of what confines the program (see `supervise`). The second makes the view of
-//! the file system, restricts itself and starts the program; as the first process of a process namespace it stays, and collects
-//! what loses its parent.
+//! The first stage creates the namespaces and stays outside of the restrictions (see `supervise`).
+//! The second stage builds the view of the file system, restricts itself and starts the program. If
+//! it is the first process of a PID namespace, it keeps running to reap orphaned processes.
+//!
+//! Start from [`main`].
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -13,18 +16,20 @@ use super::obstacle::{MISSING, Obstacle};
 use super::policy::{Around, Files, Network, Policy, Trial};
 use super::probe::Report;
 
-/// Exit code of a shell for a program that could not be run; here also for one that could not be confined.
+/// Exit code that shells use for a program that cannot be executed; here also for one that cannot
+/// be confined.
 pub(super) const CANNOT_RUN: u8 = 126;
 
-/// Argument in place of a policy: the helper is the confined program itself, and tries.
+/// First argument instead of a policy: the helper itself is the confined program, and runs the
+/// trial.
 pub(super) const TRY: &str = "--try";
 
-/// Argument in place of a policy: nothing is confined, and what the program starts is kept together. The path of its standard
-/// input follows, which is empty where it has none.
+/// First argument instead of a policy: run without confinement, but keep track of all descendants.
+/// The path of the program's standard input follows; it is empty if there is none.
 pub(super) const KEEP: &str = "--keep";
 
-/// Runs the helper with what follows [`super::HELPER_COMMAND`] on the command line. Comes back with text for standard output
-/// and the exit code, or with the reason for standard error.
+/// Runs the helper with the arguments after [`super::HELPER_COMMAND`]. Returns text for standard
+/// output with the exit code, or an error for standard error.
 pub fn main(
     args: impl Iterator<Item = OsString>,
 ) -> Result<(String, ExitCode), (String, ExitCode)> {
@@ -64,7 +69,7 @@ fn run(mut args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), O
         .map_err(|obstacle| obstacle.within(CANNOT_CONFINE))
 }
 
-/// Begins every message about a command that was not started because it could not be confined.
+/// Prefix of every error about a command that was not started because it could not be confined.
 #[cfg(target_os = "linux")]
 const CANNOT_CONFINE: &str = "cannot confine the command";
 
@@ -84,7 +89,8 @@ fn policy_of(json: &OsString) -> Result<Policy, String> {
     serde_json::from_str(&json.to_string_lossy()).map_err(called_wrongly)
 }
 
-/// The report of a trial, which is given first; what the kernel took over comes last.
+/// Runs the trial in the first argument and returns its report. The last argument is the report of
+/// the restrictions that the kernel accepted.
 fn attempt(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
     let mut next = || args.next().unwrap_or_default();
     let (trial, report) = (next(), next());
@@ -94,7 +100,7 @@ fn attempt(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
     serde_json::to_string(&trial.run()).map_err(called_wrongly)
 }
 
-/// Makes the view, confines this process and starts the program: the second stage.
+/// Runs the second stage: builds the view, confines this process and starts the program.
 #[cfg(target_os = "linux")]
 fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, Obstacle> {
     use super::{FOR_PROGRAM, kernel, limits, namespaces, rights, supervise};
@@ -127,7 +133,7 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, Obstacle> {
     let mut command = Command::new(&name);
     command.args(program).stdin(stdin);
     for (name, value) in own_variables() {
-        // See `keep_from_helper`.
+        // Restores the variables that `keep_from_helper` renamed.
         if let Some(own) = name
             .to_str()
             .and_then(|name| name.strip_prefix(FOR_PROGRAM))
@@ -148,7 +154,7 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, Obstacle> {
     if matches!(policy.around, Around::Nothing) {
         return Err(failed(command.exec()).into());
     }
-    // What is left of this process is in reach of the program.
+    // From now on the program can see this process: protect its memory, and drop its capabilities.
     super::hide_process();
     let rights = |error| uncalled("capabilities", error);
     rights::drop_own().map_err(rights)?;
@@ -168,7 +174,8 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, Obstacle> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens the standard input of the program. A named pipe waits for the host, which has it open.
+/// Opens the standard input of the program. For a named pipe this does not block, because the host
+/// keeps the other end open.
 #[cfg(target_os = "linux")]
 pub(super) fn stdin_of(path: Option<&std::path::Path>) -> Result<Stdio, String> {
     let Some(path) = path else {
@@ -198,7 +205,7 @@ fn restrict(policy: &Policy) -> Result<Report, Obstacle> {
             unix_sockets |= enforced.unix_sockets;
         }
         Err(obstacle) if policy.needs_landlock => return Err(obstacle),
-        // The view has nothing else in it.
+        // Landlock is optional here: the view contains nothing else to protect.
         Err(_) => {}
     }
     report.unix_sockets = unix_sockets;
@@ -207,7 +214,7 @@ fn restrict(policy: &Policy) -> Result<Report, Obstacle> {
     Ok(report)
 }
 
-/// Whether a server can listen in this network namespace.
+/// Whether a server can listen on loopback in this network namespace.
 #[cfg(target_os = "linux")]
 fn has_loopback() -> bool {
     std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).is_ok()
@@ -218,10 +225,11 @@ fn restrict(_policy: &Policy) -> Result<Report, Obstacle> {
     Err(Obstacle::Missing(ONLY_LINUX.to_owned()))
 }
 
-/// Confines this process, which must have one thread, to a folder. It keeps the programs and libraries of the system.
+/// Confines this process, which must be single-threaded, to one directory. Programs and libraries
+/// of the system stay accessible.
 ///
 /// # Errors
-/// Reason why the process is not confined; parts may still be enforced.
+/// Reason why the process is not confined. Some restrictions may be in force even then.
 pub fn confine_this_process(folder: &std::path::Path) -> Result<(), Obstacle> {
     let policy = Policy {
         around: Around::Nothing,

@@ -1,6 +1,7 @@
-//! System calls that rustix does not offer in a safe form, each behind a safe function.
+//! System calls for which rustix has no safe function, each behind a safe wrapper.
 //!
-//! The only file of the confinement with unsafe code. It decides nothing.
+//! This is the only file of the confinement with unsafe code. It makes no policy decisions, and it
+//! must not know which program is confined.
 
 use std::ffi::{CString, c_int, c_long, c_uint};
 use std::io;
@@ -15,7 +16,7 @@ use rustix::mount::MountAttrFlags;
 use rustix::process::Signal;
 use rustix::thread::UnshareFlags;
 
-/// Calls with the same number on every architecture.
+/// System calls whose numbers are the same on x86_64 and aarch64.
 const SYS_CLOSE_RANGE: c_long = 436;
 const SYS_MOUNT_SETATTR: c_long = 442;
 const SYS_LANDLOCK_CREATE_RULESET: c_long = 444;
@@ -25,7 +26,7 @@ const AT_RECURSIVE: c_uint = 0x8000;
 const CLOSE_RANGE_CLOEXEC: c_uint = 4;
 const LANDLOCK_CREATE_RULESET_VERSION: c_uint = 1;
 
-/// The first descriptor that is not a standard one.
+/// First descriptor after standard input, output and error.
 const FIRST_EXTRA: c_uint = 3;
 
 #[expect(unsafe_code, reason = "the C library, declared as in its manual")]
@@ -34,26 +35,27 @@ unsafe extern "C" {
     fn kill(process: c_int, signal: c_int) -> c_int;
 }
 
-/// Kills every other process that this one may send signals to. The kernel does it under the lock that a fork needs, so that none
-/// gets away by starting another one.
+/// Kills every other process that this one may send signals to. The kernel holds the lock that fork
+/// needs, so no process can escape by forking.
 ///
-/// Only for a process in a domain of signals with its descendants: it would take everything of its user along.
+/// Call this only in a signal domain shared with the descendants of this process: elsewhere it
+/// would kill every process of the user.
 #[expect(unsafe_code, reason = "rustix does not have it")]
 pub(super) fn kill_all_in_domain() {
-    // SAFETY: takes numbers.
+    // SAFETY: passes only numbers.
     let _ = unsafe { kill(-1, Signal::KILL.as_raw()) };
 }
 
-/// Moves this process, which must have one thread, into new namespaces.
+/// Moves this process, which must be single-threaded, into new namespaces.
 #[expect(unsafe_code, reason = "not every flag is safe")]
 pub(super) fn enter_namespaces(flags: UnshareFlags) -> io::Result<()> {
-    // The table of descriptors is what could break other code of this process.
+    // Unsharing the descriptor table is the only flag that can break other code of this process.
     let flags = flags.difference(UnshareFlags::FILES);
     // SAFETY: no descriptor table is unshared.
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
-/// Adds attributes to a tree of mounts; to all of it when `with_below`.
+/// Adds attributes to a mount, and to all mounts below it if `with_below`.
 #[expect(unsafe_code, reason = "rustix does not have it")]
 pub(super) fn add_attributes(
     tree: &OwnedFd,
@@ -74,7 +76,8 @@ pub(super) fn add_attributes(
         user_namespace: 0,
     };
     let flags = AT_EMPTY_PATH | if with_below { AT_RECURSIVE } else { 0 };
-    // SAFETY: the structure is the kernel's `mount_attr`, lives through the call, and its size goes with it.
+    // SAFETY: the struct has the layout of the kernel's `mount_attr`, lives through the call, and
+    // its size is passed along.
     checked(unsafe {
         syscall(
             SYS_MOUNT_SETATTR,
@@ -87,20 +90,20 @@ pub(super) fn add_attributes(
     })
 }
 
-/// Asks the kernel for the version of its Landlock. The error says whether it has none or could not answer.
+/// Checks that the kernel supports Landlock. The error tells "not supported" from other failures.
 #[expect(unsafe_code, reason = "rustix does not have it")]
 pub(super) fn check_landlock() -> io::Result<()> {
     let no_rules = std::ptr::null::<u8>();
     let flags = LANDLOCK_CREATE_RULESET_VERSION;
-    // SAFETY: with this flag the kernel reads no memory and makes nothing.
+    // SAFETY: with this flag the kernel reads no memory and creates nothing.
     checked(unsafe { syscall(SYS_LANDLOCK_CREATE_RULESET, no_rules, 0_usize, flags) })
 }
 
-/// Marks every descriptor but the standard ones as not to be handed on to other programs.
+/// Sets close-on-exec on every descriptor except the standard ones.
 #[expect(unsafe_code, reason = "rustix does not have it")]
 pub(super) fn keep_descriptors() -> io::Result<()> {
     let last = c_uint::MAX;
-    // SAFETY: takes numbers, and closes nothing in this process.
+    // SAFETY: passes only numbers, and closes nothing in this process.
     checked(unsafe { syscall(SYS_CLOSE_RANGE, FIRST_EXTRA, last, CLOSE_RANGE_CLOEXEC) })
 }
 
@@ -110,7 +113,7 @@ pub(super) fn raise_loopback() -> io::Result<()> {
     const SIOCSIFFLAGS: Opcode = 0x8914;
     /// `IFF_UP` and `IFF_RUNNING`.
     const UP: i16 = 0x41;
-    /// The `ifreq` of the kernel: a name, and a union of 24 bytes that starts with the flags.
+    /// The kernel's `ifreq`: a name, and a union of 24 bytes that starts with the flags.
     #[repr(C)]
     struct Request {
         name: [u8; 16],
@@ -124,9 +127,10 @@ pub(super) fn raise_loopback() -> io::Result<()> {
         flags: UP,
         rest: [0; 22],
     };
-    // Any socket of the namespace will do.
+    // Any socket in the namespace works.
     let socket = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    // SAFETY: the structure is what the kernel reads for this request, and lives through the call.
+    // SAFETY: the struct has the layout that the kernel reads for this request, and lives through
+    // the call.
     unsafe {
         ioctl(&socket, Updater::<SIOCSIFFLAGS, Request>::new(&mut request))?;
     }
@@ -136,11 +140,11 @@ pub(super) fn raise_loopback() -> io::Result<()> {
 /// Process attributes that are set between fork and exec.
 #[derive(Default)]
 pub(super) struct Start {
-    /// Whether it starts a session, which has no terminal.
+    /// Whether the process starts a new session, without a controlling terminal.
     pub(super) session: bool,
-    /// Increment of its niceness.
+    /// Increment of the niceness.
     pub(super) niceness: i32,
-    /// `cgroup.procs` of the control group that it joins.
+    /// `cgroup.procs` of the control group to join.
     pub(super) cgroup: Option<CString>,
 }
 
@@ -163,7 +167,7 @@ pub(super) fn start_in(command: &mut Command, start: Start) {
         }
         Ok(())
     };
-    // SAFETY: makes system calls and allocates nothing; no other thread could hold a lock.
+    // SAFETY: makes only system calls and does not allocate; no other thread can hold a lock.
     unsafe {
         command.pre_exec(prepare);
     }

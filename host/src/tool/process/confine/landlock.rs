@@ -1,4 +1,6 @@
-//! File, network and scope rules of the kernel, as many as it knows.
+//! Landlock rules for files, network and scopes, as many as the kernel supports.
+//!
+//! The rules are best effort except for a minimum version. Start from [`restrict`].
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset,
@@ -11,13 +13,13 @@ use super::obstacle::Obstacle;
 use super::policy::Files;
 use super::system::DEVICES;
 
-/// The newest rules asked for; older kernels enforce what they know of them.
+/// Newest ABI to request; older kernels enforce the subset that they support.
 const ABI_ASKED: ABI = ABI::V9;
 
-/// The first ABI (Linux 6.2) that keeps files elsewhere from being emptied with `truncate`.
+/// First ABI (Linux 6.2) that prevents `truncate` on files outside the allowed directories.
 const ABI_NEEDED: i32 = 3;
 
-/// The first ABI (Linux 7.1) that tells Unix sockets in allowed folders from others.
+/// First ABI (Linux 7.1) that distinguishes Unix sockets in allowed directories from others.
 const ABI_UNIX: i32 = 9;
 
 pub(super) struct Enforced {
@@ -25,15 +27,15 @@ pub(super) struct Enforced {
     pub(super) unix_sockets: bool,
 }
 
-/// Restricts this thread, which must be the only one, and all it starts, for good. `tcp`: whether
-/// any TCP port may be used.
+/// Permanently restricts this thread, which must be the only one, and everything it starts. `tcp`:
+/// whether TCP is allowed at all, on any port.
 pub(super) fn restrict(files: &Files, tcp: bool) -> Result<Enforced, Obstacle> {
     check_available()?;
     let status = ruleset(files, tcp)
         .and_then(|rules| rules.restrict_self().map_err(|error| error.to_string()))?;
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
-        // The kernel has just answered for it.
+        // Cannot happen: the kernel has just reported support.
         _ => return Err(Obstacle::Failed("Landlock was not enforced".to_owned())),
     };
     if abi < ABI_NEEDED || status.ruleset == RulesetStatus::NotEnforced {
@@ -47,20 +49,22 @@ pub(super) fn restrict(files: &Files, tcp: bool) -> Result<Enforced, Obstacle> {
     })
 }
 
-/// Puts this process, which must have one thread, and all that it starts into a domain of their own for signals. Returns whether
-/// it is certain that they reach no other process (Linux 6.12).
+/// Moves this process, which must be single-threaded, and its descendants into a signal domain of
+/// their own. Returns whether it is certain that their signals reach no process outside (Linux
+/// 6.12).
 pub(super) fn scope_signals() -> bool {
     let Some(parent) = rustix::process::getppid() else {
         return false;
     };
-    // The parent is of the same user, so that nothing but the domain can keep a signal from it.
+    // The parent runs as the same user, so only the domain can block this signal.
     if rustix::process::test_kill_process(parent).is_err() {
         return false;
     }
     let Ok(root) = PathFd::new("/") else {
         return false;
     };
-    // Every domain keeps files from being linked and moved into another folder unless a rule of its own lets them.
+    // Every Landlock domain forbids linking and moving files between directories unless a rule
+    // allows it.
     let status = Ruleset::default()
         .handle_access(AccessFs::Refer)
         .and_then(|rules| rules.scope(Scope::Signal))
@@ -71,7 +75,8 @@ pub(super) fn scope_signals() -> bool {
         && rustix::process::test_kill_process(parent) == Err(Errno::PERM)
 }
 
-/// Checks that the kernel has Landlock. The library takes every error for a kernel without it.
+/// Checks that the kernel supports Landlock. The `landlock` crate treats every error as "not
+/// supported".
 fn check_available() -> Result<(), Obstacle> {
     kernel::check_landlock().map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::NOSYS) => Obstacle::Missing("this kernel has no Landlock".to_owned()),
@@ -115,7 +120,8 @@ fn reading() -> BitFlags<AccessFs> {
     AccessFs::from_read(ABI_ASKED)
 }
 
-/// Returns all write rights but those for devices: root could create one for a disk, and a device takes commands.
+/// Returns all write rights except for devices: root could create a device node for a disk, and an
+/// ioctl can command a device.
 fn writing() -> BitFlags<AccessFs> {
     AccessFs::from_all(ABI_ASKED) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }

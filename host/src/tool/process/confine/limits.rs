@@ -1,4 +1,7 @@
-//! Resource limits of this process and all it starts.
+//! Resource limits of this process and everything it starts.
+//!
+//! These are the limits that need no control group: rlimits, niceness, the OOM score, and
+//! protection of the process from others of the same user. Start from [`Limits`].
 
 use std::io;
 
@@ -9,24 +12,24 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::tool::process::tree::memory_of_machine_bytes;
 
-/// Bounds of one command and everything it starts.
+/// Resource limits of one command and everything it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Most memory of all its processes together, and of each, in bytes.
+    /// Maximum memory of each process, and of all processes together, in bytes.
     pub memory_bytes: u64,
-    /// Most processes and threads.
+    /// Maximum number of processes and threads.
     pub processes: u64,
-    /// Largest file, in bytes.
+    /// Maximum size of a file, in bytes.
     pub file_bytes: u64,
-    /// Most of the free space of the disks that it may write to, in bytes.
+    /// Maximum amount of the free disk space that the command may use up, in bytes.
     pub disk_bytes: u64,
-    /// Most that its temporary folder may hold in memory, where it is a folder in memory; in bytes.
+    /// Maximum size of the temporary directory if it is in memory, in bytes.
     pub temporary_bytes: u64,
 }
 
 impl Default for Limits {
-    /// Leaves room for the build of a large program and its tests, or for a browser, and not for so
-    /// many processes that the machine stands still.
+    /// Leaves room for the build of a large program and its tests, or for a browser, without
+    /// letting the number of processes freeze the machine.
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
         let memory = memory_of_machine_bytes("MemTotal:").unwrap_or(16 << 30);
@@ -57,46 +60,47 @@ pub(super) const NICENESS: i32 = 5;
 #[cfg(target_os = "linux")]
 const MAX_NICENESS_LIMIT: u64 = 20;
 
-/// Room for the user's other processes and threads, where the kernel counts them together with those of a command: a whole
-/// desktop.
+/// Allowance for the user's other processes and threads, if the kernel counts them together with
+/// those of a command. Enough for a whole desktop session.
 const OTHER_PROCESSES: u64 = 12_288;
 
 impl Limits {
-    /// Most processes of a user whose other ones the kernel counts together with those of a command.
+    /// Returns the process limit for a kernel that counts the user's other processes too.
     #[must_use]
     pub fn processes_among_others(&self) -> u64 {
         self.processes.saturating_add(OTHER_PROCESSES)
     }
 }
 
-/// Keeps this process's environment, memory and descriptors from other processes of the same user, and makes it leave no
-/// core dump: there may be keys in it. What it starts is not affected.
+/// Protects the environment, memory and descriptors of this process from other processes of the
+/// same user, and disables core dumps, which may contain keys. Child processes are not affected.
 #[cfg(target_os = "linux")]
 pub fn hide_process() {
-    // Fails for no reason that anything could be done about.
+    // A failure is ignored: there is no fallback.
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
-/// Does nothing: only Linux supports it.
+/// Does nothing: supported on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub fn hide_process() {}
 
-/// Ends this process when the one that started it ends, however that comes.
+/// Makes the kernel kill this process when its parent exits, for any reason.
 #[cfg(target_os = "linux")]
 pub fn end_with_parent() {
     use rustix::process::{Signal, set_parent_process_death_signal};
-    // Without it there are still the limits.
+    // A failure is ignored: the other limits still apply.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
-/// Does nothing: only Linux supports it.
+/// Does nothing: supported on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub fn end_with_parent() {}
 
-/// The limits of a confined program. `shares_processes`: whether the kernel counts other processes of the user too.
+/// Applies the limits of a confined program. `shares_processes`: whether the kernel counts other
+/// processes of the user too.
 #[cfg(target_os = "linux")]
 pub(super) fn cap_program(limits: &Limits, shares_processes: bool) -> io::Result<()> {
-    // A dump would hold whatever was in memory.
+    // A core dump would contain the memory of the process.
     cap(Resource::Core, 0)?;
     let processes = if shares_processes {
         limits.processes_among_others()
@@ -113,23 +117,24 @@ pub(super) fn cap_program(limits: &Limits, shares_processes: bool) -> io::Result
     cap(Resource::Fsize, limits.file_bytes)
 }
 
-/// Makes the kernel end this process and what it starts, rather than the host, when memory runs out.
+/// Makes the kernel prefer to kill this process and its descendants, rather than the host, when
+/// memory runs out.
 #[cfg(target_os = "linux")]
 pub(super) fn end_first_when_memory_runs_out() {
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
 }
 
-/// Caps the memory that this process may write to, and its processor time.
+/// Caps the writable memory and the CPU time of this process.
 ///
-/// Not the address space: every thread's allocator sets some aside without using it, so that the same work would fail on a
-/// machine with more processors.
+/// The address space is not capped: the allocator reserves some per thread without using it, so the
+/// same work would fail on a machine with more processors.
 #[cfg(target_os = "linux")]
 pub fn cap_memory_and_time(bytes: u64, cpu_seconds: u64) -> io::Result<()> {
     cap(Resource::Data, bytes)?;
     cap(Resource::Cpu, cpu_seconds)
 }
 
-/// Lowers a limit for good; never raises one.
+/// Lowers a limit permanently; never raises one.
 #[cfg(target_os = "linux")]
 fn cap(resource: Resource, most: u64) -> io::Result<()> {
     let held = getrlimit(resource);

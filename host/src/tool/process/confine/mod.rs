@@ -1,19 +1,24 @@
-//! Programs confined by the kernel: what they may write, read, name and use up, for themselves and everything they start.
+//! Confinement of programs by the kernel: files, network, processes and resources that a program
+//! and its descendants may use.
 //!
-//! A confined program is started through a helper, which is Rind's own binary under a hidden command. It makes namespaces of
-//! its own (or has `bwrap` make them), in which there are no other processes and no other files, and beneath them restricts
-//! itself with Landlock, a seccomp filter and resource limits before it starts the program. It stays until nothing of the
-//! program is left, and ends it all when the host is gone. Nothing runs between fork and exec of a process with threads.
+//! A confined program is started through a helper, which is Rind's own binary under a hidden
+//! command. The helper creates namespaces (or has `bwrap` create them) in which no other processes
+//! and files are visible. Inside, it restricts itself with Landlock, a seccomp filter and resource
+//! limits before it starts the program. It keeps running until no descendant of the program is
+//! left, and kills them all if the host exits. No code runs between fork and exec in a process with
+//! threads.
 //!
-//! Where a machine gives no namespaces, Landlock and a stricter filter stand alone. They cannot hide that a file elsewhere
-//! exists, nor its size and times, and cannot keep the permissions and times of the user's files from being changed, nor a part
-//! of the workspace (the settings and hooks of its repository) from being written. Below `/etc` a command of root reads what
-//! only root may.
+//! If a machine has no namespaces, Landlock and a stricter filter are used alone. They are weaker:
+//! they cannot hide that a file elsewhere exists, nor its size and times; they cannot protect the
+//! permissions and times of the user's files; and they cannot protect a part of the workspace, such
+//! as the settings and hooks of its repository. A command of root can also read files below `/etc`
+//! that only root may read.
 //!
-//! Nothing here runs a program bare because its confinement failed: a failure is an error of the call, see [`Obstacle`].
+//! No code here falls back to running a program unconfined: a failure is an error of the call, see
+//! [`Obstacle`].
 //!
-//! It must not know what is run, nor where Rind keeps its files. Start from [`Confinement`]; [`detect`] says what the
-//! machine can do.
+//! This module must not know which program runs, nor where Rind keeps its files. Start from
+//! [`Confinement`]; [`detect`] finds the mechanisms that this machine enforces.
 
 mod bwrap;
 mod helper;
@@ -54,71 +59,78 @@ pub use probe::{Detected, Report, attempt, detect, program_in};
 pub use system::{DEVICES, system_folders, tool_folders, tool_folders_of};
 use view::{MEMORY_FOLDERS, Plan, SHARED_MEMORY_BYTES};
 
-/// The hidden command of the helper.
+/// Hidden command of the helper.
 pub const HELPER_COMMAND: &str = "__confined";
 
-/// Mechanism that separates a program from other files and processes. Landlock and the system call filter are beneath each.
+/// Mechanism that separates a program from other files and processes. Landlock and the seccomp
+/// filter are applied in addition to each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mechanism {
-    /// Namespaces that the helper makes: a view of the file system and of processes that holds nothing else.
+    /// Namespaces created by the helper, in which only the allowed files and the program's own
+    /// processes are visible.
     Namespaces,
-    /// Namespaces with such a view, made by the program `bwrap` at this path.
+    /// The same view, created by the program `bwrap` at this path.
     Bwrap(PathBuf),
-    /// Landlock and the filter alone; the program sees the files and processes that are there.
+    /// Landlock and the seccomp filter only; other files and processes stay visible.
     Landlock,
 }
 
 impl Mechanism {
-    /// Whether processes and files outside cannot even be named.
+    /// Whether outside processes and files are invisible.
     #[must_use]
     pub fn is_apart(&self) -> bool {
         !matches!(self, Self::Landlock)
     }
 }
 
-/// Confinement of a program: what it may do. Besides that it may use the harmless devices, and write to a private temporary
-/// folder that is made for it, is in `TMPDIR`, and is removed afterwards.
+/// Permissions of a confined program.
+///
+/// In addition the program may use the harmless devices, and write to a private temporary
+/// directory, which is created for it, named by `TMPDIR`, and removed afterwards. Call
+/// [`Confinement::check`] with Rind's own directories before using it, and [`detect`] to choose the
+/// mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
-    /// Rind's own binary, which knows [`HELPER_COMMAND`].
+    /// Rind's own binary, which implements [`HELPER_COMMAND`].
     pub helper: PathBuf,
-    /// Mechanism that enforces it.
+    /// Mechanism that enforces the confinement.
     pub mechanism: Mechanism,
-    /// Folders and files that it may read, execute and change. Each must be there.
+    /// Directories and files that the program may read, execute and change. Each must exist.
     pub write: Vec<PathBuf>,
-    /// Folders and files that it may read and execute. Those that are not there do not count.
+    /// Directories and files that the program may read and execute. Missing ones are ignored.
     pub read: Vec<PathBuf>,
-    /// Whether it may open network sockets.
+    /// Whether the program may open network sockets.
     pub network: bool,
     /// Resource limits.
     pub limits: Limits,
-    /// Settings of git that it is given in place of the user's own file, in the form of that file.
+    /// Content of the git configuration file that replaces the user's own.
     pub git_settings: String,
 }
 
-/// The confinement would allow something that must never be allowed.
+/// Error of a confinement that would allow access to a forbidden path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "commands would have access to {}, which overlaps {}, a folder of Rind's own; no command may read that", allowed.display(), own.display()
 )]
 pub struct Overlap {
-    /// Path that the confinement allows.
+    /// Path that the confinement would allow.
     pub allowed: PathBuf,
-    /// Path that it must not allow.
+    /// Forbidden path.
     pub own: PathBuf,
 }
 
 impl Confinement {
-    /// Checks that nothing in `never`, nor anything within or around it, is allowed.
+    /// Checks that no allowed path equals, contains or lies inside a path in `never`.
     ///
     /// # Errors
-    /// The first pair that overlaps.
+    /// The first overlapping pair.
     pub fn check(&self, never: &[PathBuf]) -> Result<(), Overlap> {
         let mut allowed = self.write.iter().chain(&self.read);
         allowed.try_for_each(|allowed| check_apart(allowed, never))
     }
 
-    /// Returns the size limit of its folders in memory together: `/dev/shm`, `/tmp` and its temporary folder.
+    /// Returns the combined size limit of the in-memory directories: `/dev/shm`, `/tmp` and the
+    /// temporary directory.
     pub(super) fn folders_in_memory_bytes(&self) -> u64 {
         if !self.mechanism.is_apart() {
             return 0;
@@ -127,11 +139,11 @@ impl Confinement {
         temporary.saturating_add(SHARED_MEMORY_BYTES)
     }
 
-    /// Returns the process that is really started.
+    /// Returns the helper process to start instead of the program.
     pub(super) fn wrap(&self, process: &Process) -> io::Result<Wrapped> {
         check_start(&self.helper, process)?;
         let temporary = temporary_folder(&self.git_settings)?;
-        // The helper itself is run to try things out, and told what it has to do with.
+        // A trial runs the helper itself as the program, which then receives the report.
         let tells = Path::new(&process.program) == self.helper;
         let memory_bytes = self
             .limits
@@ -146,7 +158,7 @@ impl Confinement {
         let mut env = process.env.clone();
         keep_from_helper(&mut env);
         set(&mut env, "TMPDIR", temporary.path());
-        // Tools that must have a cache fail where the usual one cannot be written.
+        // Some tools need a cache directory and fail if the usual one is read-only.
         set(&mut env, "XDG_CACHE_HOME", temporary.path().join(CACHE));
         let git_settings = temporary.path().join(GIT_SETTINGS);
         set(&mut env, "GIT_CONFIG_GLOBAL", git_settings);
@@ -162,7 +174,7 @@ impl Confinement {
         })
     }
 
-    /// Policy for the helper. `tells`: see [`Policy`].
+    /// Builds the policy for the helper. `tells`: see [`Policy`].
     fn policy(&self, temporary: &Path, process: &Process, tells: bool) -> Policy {
         let mut write = self.write.clone();
         write.push(temporary.to_owned());
@@ -205,7 +217,8 @@ impl Confinement {
                 (false, true) => Network::Loopback,
                 (false, false) => Network::Off,
             },
-            // Within a view no socket of another program is to be seen, unless it shares the network.
+            // In a view no sockets of other programs are visible, unless the network (and with it
+            // abstract sockets) is shared.
             unix_sockets: is_apart && !self.network,
             limits: self.limits,
             cgroup: None,
@@ -214,8 +227,8 @@ impl Confinement {
     }
 }
 
-/// Descriptors that were handed to this process stay with it, and do not reach what it starts. Everything that Rust opens is
-/// kept already.
+/// Prevents descriptors that this process inherited from reaching the processes it starts.
+/// Descriptors opened by Rust are close-on-exec already.
 ///
 /// # Errors
 /// The kernel is older than Linux 5.11.
@@ -224,13 +237,14 @@ pub fn keep_descriptors() -> io::Result<()> {
     kernel::keep_descriptors()
 }
 
-/// Does nothing: only Linux supports it.
+/// Does nothing: supported on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub fn keep_descriptors() -> io::Result<()> {
     Ok(())
 }
 
-/// A process that nothing confines, with the first stage of the helper around it: it collects what loses its parent.
+/// Wraps an unconfined process with the first stage of the helper, which reaps orphaned
+/// descendants.
 pub(super) fn keep(helper: &Path, process: &Process) -> io::Result<Wrapped> {
     check_start(helper, process)?;
     let words = [HELPER_COMMAND, helper::KEEP].map(OsString::from);
@@ -254,7 +268,7 @@ pub(super) fn keep(helper: &Path, process: &Process) -> io::Result<Wrapped> {
     })
 }
 
-/// Prefix of variables that are for the program and not for the helper.
+/// Prefix of environment variables that are meant for the program and not for the helper.
 const FOR_PROGRAM: &str = "RIND_FOR_PROGRAM_";
 
 /// Renames variables that make the dynamic loader load code from given paths: the helper must not
@@ -271,7 +285,8 @@ fn keep_from_helper(env: &mut [(OsString, OsString)]) {
     }
 }
 
-/// Refuses to start what the helper would find out too late: a program that is not there is an error, not an ending.
+/// Refuses to start a program that is missing. The helper would notice too late: the result would
+/// be an exit code instead of an error.
 fn check_start(helper: &Path, process: &Process) -> io::Result<()> {
     if let Err(error) = helper.metadata() {
         let why = if error.kind() == io::ErrorKind::NotFound {
@@ -292,10 +307,11 @@ fn check_start(helper: &Path, process: &Process) -> io::Result<()> {
     Ok(())
 }
 
-/// Checks that nothing in `never` overlaps what is to be allowed. Links are followed.
+/// Checks that no path in `never` overlaps the path `allowed`. Symlinks are followed.
 ///
 /// # Errors
-/// The first that does: Landlock only knows what is allowed, so nothing can be taken out of a folder again.
+/// The overlapping pair. Landlock rules only add permissions, so a forbidden path inside an allowed
+/// directory could not be excluded.
 pub fn check_apart(allowed: &Path, never: &[PathBuf]) -> Result<(), Overlap> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let real_allowed = real(allowed);
@@ -311,7 +327,7 @@ pub fn check_apart(allowed: &Path, never: &[PathBuf]) -> Result<(), Overlap> {
     })
 }
 
-/// A process that goes through the helper.
+/// A process that is started through the helper.
 pub(super) struct Wrapped {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
@@ -319,12 +335,13 @@ pub(super) struct Wrapped {
     pub(super) kept: Kept,
 }
 
-/// Parts of a temporary folder: a folder for caches, one that a view is built in, and the settings of git.
+/// Entries of the temporary directory: a cache directory, the mount point of the view, and the git
+/// configuration.
 const CACHE: &str = "cache";
 const BASE: &str = "view";
 const GIT_SETTINGS: &str = "gitconfig";
 
-/// Begins the names of temporary folders.
+/// Prefix of the names of temporary directories.
 const TEMPORARY_PREFIX: &str = "rind-command-";
 
 fn temporary_folder(git_settings: &str) -> io::Result<TemporaryFolder> {

@@ -1,4 +1,7 @@
-//! Namespaces of the helper's own, for which no rights are needed: what a program in them can name is what is in them.
+//! Namespaces created by the helper itself, without privileges. A program inside them sees only
+//! the files that were mounted into its view.
+//!
+//! Start from [`enter`], which the first stage calls; the second stage calls [`make_view`].
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -18,17 +21,17 @@ use super::obstacle::Obstacle;
 use super::view::{Mount, What};
 use super::{HELPER_COMMAND, kernel, rights};
 
-/// Argument in place of a policy: the helper is to map users for the process that started it.
+/// First argument instead of a policy: map users for the parent process.
 pub(super) const MAP: &str = "--map";
 
-/// Mount options of the folder that holds the view: it contains names only.
+/// Mount options of the root of the view, which contains only mount points and links.
 const ROOT_OPTIONS: &CStr = c"size=4m,mode=755";
 
-/// Most processes and threads in all that a new process namespace can be told; fewer are below what the kernel needs.
+/// Minimum value of the process limit of a PID namespace that the kernel accepts.
 pub(super) const MIN_PROCESSES: u64 = 301;
 
-/// Moves this process, which must have one thread, into new namespaces; what it starts next is the first process of the new
-/// process namespace, which ends with it.
+/// Moves this process, which must be single-threaded, into new namespaces. The next process that it
+/// starts becomes the first process of the PID namespace, which lives as long as that process.
 pub(super) fn enter(network: bool) -> Result<(), Obstacle> {
     let user = rustix::process::geteuid();
     let group = rustix::process::getegid();
@@ -46,13 +49,14 @@ pub(super) fn enter(network: bool) -> Result<(), Obstacle> {
         map_own_user(user.as_raw(), group.as_raw())?;
     }
     if !network {
-        // The second stage finds out whether it is there.
+        // The second stage checks whether loopback works.
         let _ = kernel::raise_loopback();
     }
     rights::hand_on(NEEDED).map_err(|error| Obstacle::of_call("capabilities", &error))
 }
 
-/// Capabilities within the namespaces that the second stage needs: to give up others, and to mount.
+/// Capabilities inside the namespaces that the second stage needs: to drop capabilities, and to
+/// mount.
 const NEEDED: CapabilitySet = CapabilitySet::SETPCAP.union(CapabilitySet::SYS_ADMIN);
 
 fn map_own_user(user: u32, group: u32) -> Result<(), Obstacle> {
@@ -65,8 +69,9 @@ fn map_own_user(user: u32, group: u32) -> Result<(), Obstacle> {
     write("gid_map", format!("{group} {group} 1"))
 }
 
-/// A process that stays outside. Root may map all users, so that a command of root can work with files of others as ever; but
-/// only from outside the namespace.
+/// Helper process that stays outside the user namespace. Root may map all users, so that a command
+/// of root can work with files of other users as usual, but the mapping must be written from
+/// outside the namespace.
 struct Mapper(std::process::Child);
 
 fn start_mapper() -> io::Result<Mapper> {
@@ -80,17 +85,18 @@ fn start_mapper() -> io::Result<Mapper> {
 }
 
 impl Mapper {
-    /// Lets it map, and says whether it did.
+    /// Tells the process to write the mapping, and returns whether it succeeded.
     fn finish(mut self) -> bool {
         let told = self.0.stdin.take().map(|mut pipe| pipe.write_all(b"go\n"));
         matches!(told, Some(Ok(()))) && self.0.wait().is_ok_and(|status| status.success())
     }
 }
 
-/// The program that runs, whatever is at its path by now.
+/// The running program, even if the file at its path has been replaced.
 pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// The other side: waits until its parent is in its namespace and gives it the users and groups that this process has.
+/// Runs the mapping process: waits until its parent has entered the namespace, then maps all users
+/// and groups of this process into it.
 pub(super) fn map_users_of_parent() -> Result<(), String> {
     let said = |error: io::Error| format!("cannot map users: {error}");
     let mut line = String::new();
@@ -115,7 +121,7 @@ pub(super) fn map_users_of_parent() -> Result<(), String> {
     Ok(())
 }
 
-/// Makes the view and moves into it. `base` is a folder that is there; it is hidden.
+/// Builds the view and makes it the root. `base` is an existing directory, which the view hides.
 pub(super) fn make_view(base: &Path, mounts: &[Mount]) -> Result<(), Obstacle> {
     let failed = |what: &str, path: &Path, error: io::Error| {
         Obstacle::of_call(format!("cannot {what} {}", path.display()), &error)
@@ -133,7 +139,7 @@ pub(super) fn make_view(base: &Path, mounts: &[Mount]) -> Result<(), Obstacle> {
     let here = Path::new(".");
     rustix::process::pivot_root(here, here)
         .map_err(|error| failed("change the root to", base, error.into()))?;
-    // What was the root lies over the new one.
+    // After `pivot_root(".", ".")` the old root is stacked on top of the new one.
     unmount(here, UnmountFlags::DETACH)
         .map_err(|error| failed("leave", Path::new("/"), error.into()))?;
     let root = enter_root().map_err(|error| failed("open", Path::new("/"), error))?;
@@ -141,7 +147,7 @@ pub(super) fn make_view(base: &Path, mounts: &[Mount]) -> Result<(), Obstacle> {
         .map_err(|error| failed("fix", Path::new("/"), error))
 }
 
-/// Keeps what is left of the kernel's settings in `/proc` from being changed.
+/// Makes the remaining kernel settings in `/proc` read-only.
 pub(super) fn fix_processes() -> io::Result<()> {
     let processes = fs::File::open("/proc")?.into();
     kernel::add_attributes(
@@ -197,7 +203,7 @@ fn mount_memory(at: &Path, options: &CStr) -> io::Result<()> {
     Ok(rustix::mount::mount("tmpfs", at, "tmpfs", flags, options)?)
 }
 
-/// Mounts what is at `source`, with everything mounted below it, at another place.
+/// Bind-mounts `source`, with everything mounted below it, at another path.
 fn bind(source: &Path, at: &Path, attributes: Attributes) -> io::Result<()> {
     if source.is_dir() {
         make_folder(at)?;
@@ -223,8 +229,8 @@ fn below(base: &Path, at: &Path) -> PathBuf {
     base.join(at.strip_prefix("/").unwrap_or(at))
 }
 
-/// Bounds the processes of this process namespace, also for root, whom no limit of processes binds. Older kernels have one
-/// such bound for the whole machine, which stays as it is.
+/// Limits the number of processes in this PID namespace. This also binds root, which rlimits do
+/// not. Kernels before 6.14 have one such limit for the whole machine, which is left alone.
 pub(super) fn bound_processes(processes: u64) {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     if has_bound_of_namespace(&release) {

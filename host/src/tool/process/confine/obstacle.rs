@@ -1,8 +1,8 @@
-//! Reason why a program was not confined, and whether trying again can help.
+//! Reason why a program was not confined, and whether retrying can help.
 //!
-//! The difference decides what may happen next. A mechanism that a kernel does not offer can be replaced by a weaker one. One
-//! that failed must not be: a full disk or an exhausted limit, which a command can bring about, would otherwise remove the
-//! confinement of the commands that follow.
+//! The distinction is a security decision. A mechanism that the kernel does not offer may be
+//! replaced by a weaker one. A mechanism that failed must not be: a command can cause a full disk
+//! or an exhausted limit, and would thereby remove the confinement of the commands after it.
 
 use std::fmt;
 use std::io;
@@ -12,17 +12,17 @@ use rustix::io::Errno;
 /// Reason why a program was not confined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// This machine does not offer the mechanism, or does not enforce it; that stays so.
+    /// The machine does not offer or does not enforce the mechanism. This is permanent.
     Missing(String),
-    /// Setting it up failed, for a reason that may pass: disk, memory, limits, time, settings. Everything that is not known to
-    /// be [`Missing`](Self::Missing) counts as this.
+    /// Setup failed for a reason that may be temporary: disk, memory, limits, timeout, settings.
+    /// Every error not known to mean [`Missing`](Self::Missing) counts as this.
     Failed(String),
 }
 
 /// Exit code of the helper for [`Obstacle::Missing`].
 pub(super) const MISSING: u8 = 125;
 
-/// Errors with which a kernel says that it does not offer a call, or not to this user.
+/// Errors with which a kernel reports that it does not offer a call, or not to this user.
 const OF_MISSING: &[Errno] = &[
     Errno::PERM,
     Errno::ACCESS,
@@ -32,7 +32,7 @@ const OF_MISSING: &[Errno] = &[
     Errno::NODEV,
 ];
 
-/// The same errors in the messages of `bwrap`, and the message of one that is too old.
+/// The same errors in messages of `bwrap`, and the message of an outdated `bwrap`.
 const OF_MISSING_IN_WORDS: &[&str] = &[
     "Operation not permitted",
     "Permission denied",
@@ -44,7 +44,7 @@ const OF_MISSING_IN_WORDS: &[&str] = &[
     "Unknown option",
 ];
 
-/// Limits of namespaces. Zero means that an administrator switched them off.
+/// Kinds of namespaces that have a limit. The limit 0 means that an administrator disabled them.
 #[cfg(target_os = "linux")]
 const NAMESPACE_LIMITS: [&str; 7] = ["user", "mnt", "pid", "ipc", "uts", "net", "cgroup"];
 
@@ -63,7 +63,7 @@ impl Obstacle {
         }
     }
 
-    /// Classifies what a helper or `bwrap` wrote before it exited with this code.
+    /// Classifies the error text of a helper or `bwrap` that exited with this code.
     pub(super) fn of_helper(code: i32, said: String) -> Self {
         let is_of_bwrap = said.lines().any(|line| line.starts_with("bwrap: "));
         let says_so = || {
@@ -77,7 +77,7 @@ impl Obstacle {
         }
     }
 
-    /// Puts words before the reason.
+    /// Prefixes the reason.
     pub(super) fn within(self, what: &str) -> Self {
         match self {
             Self::Missing(why) => Self::Missing(format!("{what}: {why}")),
@@ -85,7 +85,7 @@ impl Obstacle {
         }
     }
 
-    /// Returns the reason, for people.
+    /// Returns the reason, for users.
     #[must_use]
     pub fn why(&self) -> &str {
         let (Self::Missing(why) | Self::Failed(why)) = self;
@@ -105,7 +105,8 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// Whether an administrator has switched namespaces off. The kernel then answers ENOSPC, as it does when a limit is reached.
+/// Whether an administrator disabled namespaces. The kernel then reports ENOSPC, as it does when a
+/// limit is reached.
 #[cfg(target_os = "linux")]
 fn are_namespaces_off() -> bool {
     NAMESPACE_LIMITS.iter().any(|kind| {

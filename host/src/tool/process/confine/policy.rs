@@ -1,6 +1,7 @@
-//! Instructions for the helper: one argument of JSON.
+//! Instructions for the helper, passed as one JSON argument.
 //!
-//! Both ends are the same binary, so there is no version in it.
+//! Both ends are the same binary, so the format has no version. [`Policy`] confines a command;
+//! [`Trial`] tests a confinement.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,18 +19,20 @@ pub(super) struct Policy {
     /// Mechanism that separates the program from other processes and hides other files.
     pub(super) around: Around,
     pub(super) files: Files,
-    /// Whether it must not start where Landlock cannot keep it to these files.
+    /// Whether the program must not start if Landlock cannot enforce the file rules.
     pub(super) needs_landlock: bool,
     pub(super) cwd: PathBuf,
-    /// Standard input of the program; `None`: an empty one.
+    /// Standard input of the program; `None`: empty input.
     pub(super) stdin: Option<PathBuf>,
     pub(super) network: Network,
-    /// Whether Unix sockets may be opened where Landlock cannot tell whose they are.
+    /// Whether Unix sockets are allowed even if Landlock cannot restrict them to sockets of the
+    /// program.
     pub(super) unix_sockets: bool,
     pub(super) limits: Limits,
     /// Control group of the program and its second stage.
     pub(super) cgroup: Option<PathBuf>,
-    /// Whether the program receives, in one more argument, what the kernel enforces.
+    /// Whether the helper appends one more argument for the program: the restrictions that the
+    /// kernel enforces.
     pub(super) tells: bool,
 }
 
@@ -37,7 +40,7 @@ pub(super) struct Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Network {
     Off,
-    /// Sockets of its own network namespace, which has only loopback.
+    /// Sockets in the program's own network namespace, which has only loopback.
     Loopback,
     All,
 }
@@ -45,20 +48,21 @@ pub(super) enum Network {
 /// Surroundings of a confined program.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Around {
-    /// No namespaces: it shares processes, IPC and the names of files with the user's other programs.
+    /// No namespaces: the program shares processes, IPC and file names with other programs of the
+    /// user.
     Nothing,
-    /// Namespaces of the helper's own, with this view of the file system.
+    /// Namespaces created by the helper, with this view of the file system.
     Namespaces {
-        /// An empty folder, which is hidden.
+        /// An empty directory that the view hides.
         base: PathBuf,
         mounts: Vec<Mount>,
     },
-    /// Namespaces and a view that this command line makes.
+    /// Command line of a program that creates the namespaces and the view.
     Program(Vec<String>),
 }
 
 impl Around {
-    /// Number of processes between the host and the program that must outlive it.
+    /// Number of processes between host and program, which must outlive the program.
     pub(super) fn n_keepers(&self) -> usize {
         match self {
             Self::Nothing => 1,
@@ -76,21 +80,21 @@ pub(super) struct Files {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Trial {
-    /// A folder that must be out of reach, with a file `canary` in it.
+    /// A directory that must be inaccessible, which contains a file `canary`.
     pub(super) forbidden: PathBuf,
-    /// Process whose memory and environment must be out of reach.
+    /// Process whose memory and environment must be inaccessible.
     pub(super) host: u32,
-    /// Whether the network is within reach.
+    /// Whether the network is expected to be reachable.
     pub(super) network: bool,
-    /// Port on 127.0.0.1 on which the host listens during the trial; 0: it cannot listen.
+    /// Port on 127.0.0.1 on which the host listens during the trial; 0 if it cannot listen.
     pub(super) host_port: u16,
     /// Name of an abstract Unix socket on which the host listens during the trial.
     pub(super) host_socket: String,
-    /// Whether other processes and files cannot even be named.
+    /// Whether other processes and files must be invisible.
     pub(super) is_apart: bool,
-    /// Most processes that it may have.
+    /// Maximum number of processes.
     pub(super) processes: u64,
-    /// Whether a control group limits them.
+    /// Whether a control group enforces that maximum.
     pub(super) is_counted: bool,
     /// Restrictions that the kernel enforces, filled in by the helper.
     #[serde(default)]
@@ -99,7 +103,7 @@ pub(super) struct Trial {
 
 impl Policy {
     pub(super) fn to_json(&self) -> io::Result<String> {
-        // Fails for paths that are not UTF-8.
+        // Fails if a path is not UTF-8.
         serde_json::to_string(self).map_err(io::Error::other)
     }
 }

@@ -1,4 +1,8 @@
-//! Tests the confinement on this machine: the helper restricts itself, then tries what must not work.
+//! Tests the confinement on this machine: the helper confines itself, then tries actions that must
+//! fail.
+//!
+//! A mechanism counts as working only if each forbidden action was refused and each allowed one
+//! succeeded, measured from inside. Start from [`detect`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,30 +18,33 @@ use super::{Confinement, HELPER_COMMAND, Mechanism};
 use crate::disk::{TemporaryFolder, private_folder};
 use crate::tool::process::{CgroupPlace, Ending, Process, Streams};
 
-/// Deadline of an attempt, which takes milliseconds unless the machine is very busy.
+/// Timeout of a trial, which takes milliseconds unless the machine is very busy.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Bytes of the helper's output that are kept.
+/// Captured bytes of the helper's output.
 const CAPTURE_BYTES: usize = 16 * 1024;
 
-/// Report on a confined process: the restrictions, and what it could do in spite of them.
+/// Report on a confined process: the restrictions in force, and the actions that were possible in
+/// spite of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Version of the kernel's Landlock interface, when Landlock restricts the process.
+    /// Landlock ABI version, if Landlock restricts the process.
     pub landlock: Option<u32>,
     /// Whether system calls are filtered.
     pub seccomp: bool,
-    /// Whether it may open Unix sockets, because only those in its own folders can be reached.
+    /// Whether the process may open Unix sockets, because it can only reach those in its own
+    /// directories.
     pub unix_sockets: bool,
-    /// Actions that should have been impossible. Empty: the confinement holds.
+    /// Actions that should have been impossible. If empty, the confinement holds.
     pub holes: Vec<String>,
     /// Actions that should have been possible.
     pub lacks: Vec<String>,
-    /// Whether it could reach a process outside with a signal. Older kernels cannot keep it from that.
+    /// Whether the process could signal a process outside. Older kernels cannot prevent this.
     pub can_signal: bool,
     /// Whether the number of its processes is limited.
     pub bounds_processes: bool,
-    /// Whether it can connect to its own server on loopback, in a network without anything else.
+    /// Whether the process can connect to its own server on loopback, in an otherwise empty
+    /// network.
     pub loopback: bool,
     /// Whether it has its own control group.
     pub cgroup: bool,
@@ -50,19 +57,20 @@ pub struct Detected {
     pub confinement: Confinement,
     /// Report on the mechanism.
     pub report: Report,
-    /// Reason why an earlier choice was not taken.
+    /// Reasons why the preferred mechanisms were skipped.
     pub passed_over: Option<String>,
 }
 
-/// Tries the namespaces of the helper, then `bwrap` when there is one, then Landlock alone, and takes the first that holds; or
-/// only the one that the confinement has when `only_that`. `forbidden` is a folder of Rind's own: it must be out of reach, and a
-/// file is put there to prove it.
+/// Finds the first mechanism that works: namespaces of the helper, then `bwrap` if installed, then
+/// Landlock alone. With `only_that`, tries only the mechanism that `confinement` already has.
+/// `forbidden` is one of Rind's own directories; a file is created there to prove that it is
+/// inaccessible.
 ///
-/// A mechanism is only passed over where it is missing. One that failed ends the search: whatever made it fail must not make
-/// the confinement weaker.
+/// A mechanism is skipped only if it is missing on this machine. A mechanism that failed ends the
+/// search, because the cause of the failure must not lead to a weaker confinement.
 ///
 /// # Errors
-/// Reasons why none works.
+/// Reasons why no mechanism works.
 pub async fn detect(
     mut confinement: Confinement,
     bwrap: Option<&Path>,
@@ -101,7 +109,7 @@ pub async fn detect(
     Err(Obstacle::Missing(passed_over.join("; ")))
 }
 
-/// The program of this name in the first of these folders that has one.
+/// Searches these directories for a program and returns the first match.
 #[must_use]
 pub fn program_in(name: &str, folders: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
     folders
@@ -111,10 +119,10 @@ pub fn program_in(name: &str, folders: impl IntoIterator<Item = PathBuf>) -> Opt
         .find(|path| path.is_file())
 }
 
-/// Tries one confinement: the helper runs as for a program, and does what must not work.
+/// Tests one confinement: the helper runs as the confined program and tries actions that must fail.
 ///
 /// # Errors
-/// Reason why it does not hold, or could not be tried.
+/// Reason why the confinement does not hold, or could not be tested.
 pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Report, Obstacle> {
     let broken = |error: std::io::Error| {
         Obstacle::Failed(format!("the confinement cannot be tried: {error}"))
@@ -303,7 +311,7 @@ impl Trial {
                 .lacks
                 .push("write to its own temporary folder".to_owned());
         }
-        // Numbers of processes mean others in a view.
+        // In a PID namespace the number would name a different process.
         report.can_signal = !self.is_apart && can_signal(self.host);
         report.bounds_processes = !is_root()
             || (self.is_apart && are_processes_bounded(self.processes))
@@ -312,7 +320,7 @@ impl Trial {
     }
 }
 
-/// Processes of a view while the trial runs: the first one and the trial itself.
+/// Expected number of processes in a view during the trial: the first process and the trial.
 const MAX_PROCESSES: usize = 2;
 
 fn count_processes() -> usize {
@@ -321,7 +329,8 @@ fn count_processes() -> usize {
     names.filter(Result::is_ok).count()
 }
 
-/// Whether the process namespace has no more processes and threads than this, whoever starts them.
+/// Whether the PID namespace is limited to this number of processes and threads, including those of
+/// root.
 #[cfg(target_os = "linux")]
 fn are_processes_bounded(processes: u64) -> bool {
     let most = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
@@ -336,7 +345,7 @@ fn are_processes_bounded(_processes: u64) -> bool {
     false
 }
 
-/// No limit of processes binds root.
+/// Rlimits on processes do not bind root.
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

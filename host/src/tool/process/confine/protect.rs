@@ -1,16 +1,20 @@
-//! Parts of a repository that run programs at the next git command of the user, who is not confined: its settings and its hooks.
+//! Parts of a repository that run programs at the user's next, unconfined git command: its settings
+//! and its hooks.
 //!
-//! Pure, but for looking whether they are there.
+//! This module only finds these paths; `view` makes them read-only.
 
 use std::path::{Path, PathBuf};
 
 use crate::git::is_repository;
 
-/// Parts of a repository's folder whose content decides what git runs or where it looks for that.
+/// Entries of a git directory that decide which programs git runs, or where it looks for such
+/// settings.
 const DECIDES: &[&str] = &["config", "config.worktree", "hooks", "commondir", "gitdir"];
 
-/// The repository of a folder that commands may change, in the order in which it is mounted: its `.git` (or the folder
-/// itself, when it is the shared one of a linked worktree), which must keep its name, and what in it must stay as it is.
+/// Returns the paths of a repository to protect in a writable directory, in mount order. The flag
+/// tells whether the path is read-only. The git directory itself (`.git`, or `folder` if that is
+/// the shared directory of a linked worktree) stays writable but cannot be renamed; the entries in
+/// [`DECIDES`] are read-only.
 pub(super) fn repository(folder: &Path) -> Vec<(PathBuf, bool)> {
     let inner = folder.join(".git");
     let mut found = Vec::new();
@@ -20,11 +24,12 @@ pub(super) fn repository(folder: &Path) -> Vec<(PathBuf, bool)> {
     } else if is_repository(folder) {
         folder.to_owned()
     } else {
-        // The file of a linked worktree leads to its repository.
+        // In a linked worktree `.git` is a file that points to the repository.
         let is_file = inner.symlink_metadata().is_ok_and(|found| found.is_file());
         return is_file.then_some((inner, true)).into_iter().collect();
     };
-    // Those of submodules and linked worktrees lie in it, as deep as their paths are.
+    // Submodules and linked worktrees keep their git directories inside, nested as deeply as their
+    // paths.
     let mut repositories = vec![repository];
     let mut n_seen = 0;
     while let Some(folder) = repositories.pop() {

@@ -1,7 +1,8 @@
-//! Rights of root that a command does not need. Only who is root has any, and the helper in a user namespace of its own.
+//! Capabilities that a command does not need. Only root has any, and the helper inside its own user
+//! namespace.
 //!
-//! The kernel lets some of them past its own checks: who may watch performance may read the environment of every process,
-//! confined or not.
+//! Some capabilities bypass other checks of the kernel: for example, a process with `CAP_PERFMON`
+//! may read the environment of every process, whether confined or not.
 
 use std::io;
 
@@ -10,7 +11,7 @@ use rustix::thread::{
     configure_capability_in_ambient_set, remove_capability_from_bounding_set, set_capabilities,
 };
 
-/// Rights over the user's own files, with which root can install and unpack as usual.
+/// Capabilities over the user's own files, so that root can install and unpack as usual.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -19,11 +20,12 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::NET_BIND_SERVICE);
 
-/// Gives up all rights but a few, from the next `exec` on. A refusal means that there was nothing to drop, or no right to:
-/// what holds in the end is tried out, not taken from here.
+/// Drops all but a few capabilities from the bounding set, effective at the next `exec`. Errors are
+/// ignored, because a kernel refuses if there is nothing to drop or no permission to do so; the
+/// trial tests the actual result.
 pub(super) fn drop_all() {
     let _ = clear_ambient_capability_set();
-    // All that a kernel could have: it refuses those that it does not.
+    // Try every capability bit: the kernel refuses bits that it does not know.
     for right in (0..u64::BITS).map(|bit| CapabilitySet::from_bits_retain(1 << bit)) {
         if !KEPT.contains(right) {
             let _ = remove_capability_from_bounding_set(right);
@@ -31,7 +33,8 @@ pub(super) fn drop_all() {
     }
 }
 
-/// Drops all capabilities of this process but those that root keeps, which are what the program gets.
+/// Drops all capabilities of this process except those that the program receives: [`KEPT`] for
+/// root, otherwise none.
 pub(super) fn drop_own() -> io::Result<()> {
     let is_root = rustix::process::geteuid().is_root();
     let kept = if is_root {
@@ -42,12 +45,13 @@ pub(super) fn drop_own() -> io::Result<()> {
     set(kept, CapabilitySet::empty())
 }
 
-/// Gives up every right of this process. What it started keeps its own.
+/// Drops every capability of this process. Processes that it started keep theirs.
 pub(super) fn drop_rest() -> io::Result<()> {
     set(CapabilitySet::empty(), CapabilitySet::empty())
 }
 
-/// Gives up all capabilities but these, and hands them on to what is started, also by who is not root in this namespace.
+/// Drops all capabilities except these, and makes the processes it starts inherit them, even if
+/// this user is not root in the namespace.
 pub(super) fn hand_on(capabilities: CapabilitySet) -> io::Result<()> {
     set(capabilities, capabilities)?;
     for capability in capabilities.iter() {

@@ -1,8 +1,9 @@
-//! System calls that a confined program is refused: sockets, other processes, set-id modes, and whatever could change the machine
-//! or undo the confinement.
+//! Seccomp filter of a confined program. Refuses system calls for sockets, for access to other
+//! processes, for set-id modes, and all that could change the machine or undo the confinement.
 //!
-//! System calls have numbers of their own on each architecture; those of `uapi/asm/unistd_64.h` and
-//! `uapi/asm-generic/unistd.h` stand here, for x86_64 and aarch64. On others there is no filter, and so no confinement.
+//! System call numbers differ between architectures. The tables hold those of
+//! `uapi/asm/unistd_64.h` (x86_64) and `uapi/asm-generic/unistd.h` (aarch64). Other architectures
+//! have no filter, and therefore no confinement. Start from [`restrict`].
 
 use std::collections::BTreeMap;
 
@@ -19,22 +20,22 @@ const ENOSYS: u32 = 38;
 const AF_UNIX: u64 = 1;
 const AF_INET: u64 = 2;
 const AF_INET6: u64 = 10;
-/// Looking up names asks the kernel for its addresses through one.
+/// Name lookup uses a netlink socket to ask the kernel for local addresses.
 const AF_NETLINK: u64 = 16;
 
 const NETLINK_ROUTE: u64 = 0;
 const IPPROTO_TCP: u64 = 6;
 const IPPROTO_UDP: u64 = 17;
-/// Mask for the type of a socket, without flags.
+/// Mask for the socket type, without flags.
 const SOCK_TYPE_MASK: u64 = 0xf;
 /// Raw, reliable datagrams, sequenced packets, DCCP, packets.
 const OTHER_TYPES: &[u64] = &[3, 4, 5, 6, 10];
 
-/// Requests that put input into a terminal as if somebody had typed it.
+/// Ioctls that inject input into a terminal as if the user had typed it.
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541C];
 
-/// Flags that create a namespace, in which the kernel offers what it offers root: mounts, cgroups, names, IPC, users,
-/// processes, network.
+/// Flags of `clone` that create a namespace: mounts, cgroups, hostname, IPC, users, PIDs, network.
+/// A namespace makes root-only interfaces of the kernel reachable.
 const NEW_NAMESPACES: [u64; 7] = [
     0x0002_0000,
     0x0200_0000,
@@ -45,30 +46,31 @@ const NEW_NAMESPACES: [u64; 7] = [
     0x4000_0000,
 ];
 
-/// A refused system call and its number on x86_64 and aarch64; `None` where it does not exist.
+/// A refused system call and its number on x86_64 and aarch64; `None` if the architecture does not
+/// have it.
 type Row = (&'static str, Option<i64>, Option<i64>);
 
-/// Refused whatever their arguments.
+/// System calls that are refused with any arguments.
 const REFUSED: &[Row] = &[
-    // Other processes: their memory, their descriptors.
+    // Memory and descriptors of other processes.
     ("ptrace", Some(101), Some(117)),
     ("process_vm_readv", Some(310), Some(270)),
     ("process_vm_writev", Some(311), Some(271)),
     ("process_madvise", Some(440), Some(440)),
     ("kcmp", Some(312), Some(272)),
     ("pidfd_getfd", Some(438), Some(438)),
-    // Keys of the user that the kernel keeps.
+    // Kernel keyrings of the user.
     ("add_key", Some(248), Some(217)),
     ("request_key", Some(249), Some(218)),
     ("keyctl", Some(250), Some(219)),
-    // Programs and queues in the kernel; the latter go past this filter.
+    // Kernel programs and io_uring; io_uring operations bypass this filter.
     ("bpf", Some(321), Some(280)),
     ("userfaultfd", Some(323), Some(282)),
     ("perf_event_open", Some(298), Some(241)),
     ("io_uring_setup", Some(425), Some(425)),
     ("io_uring_enter", Some(426), Some(426)),
     ("io_uring_register", Some(427), Some(427)),
-    // Mounts and namespaces; files past their folders.
+    // Mounts and namespaces, and file access that bypasses directory rules.
     ("mount", Some(165), Some(40)),
     ("umount2", Some(166), Some(39)),
     ("pivot_root", Some(155), Some(41)),
@@ -105,15 +107,15 @@ const REFUSED: &[Row] = &[
     ("vhangup", Some(153), Some(58)),
     ("iopl", Some(172), None),
     ("ioperm", Some(173), None),
-    // The same as above in the x32 form, where the number is another one.
+    // The same calls in the x32 ABI, if their number differs.
     ("x32 ptrace", Some(X32 + 521), None),
     ("x32 process_vm_readv", Some(X32 + 539), None),
     ("x32 process_vm_writev", Some(X32 + 540), None),
     ("x32 kexec_load", Some(X32 + 528), None),
 ];
 
-/// Calls that are refused with any arguments where other programs' processes are visible: shared memory, semaphores and queues
-/// outside the file system, and the memory layout of a process.
+/// Calls that are refused with any arguments if processes of other programs are visible: shared
+/// memory, semaphores and queues outside the file system, and the memory layout of a process.
 const REFUSED_AMONG_OTHERS: &[Row] = &[
     ("shmget", Some(29), Some(194)),
     ("shmat", Some(30), Some(196)),
@@ -140,8 +142,9 @@ const REFUSED_AMONG_OTHERS: &[Row] = &[
     ("process_mrelease", Some(448), Some(448)),
 ];
 
-/// Calls that change limits, priority, scheduling or processors of the process whose number is this argument, and the caller's
-/// when it is 0; with the kind of number that goes before it.
+/// Calls that change limits, priority, scheduling or CPU affinity of a process. Each row has the
+/// argument that holds the process id (0 means the caller), and optionally the required value of
+/// argument 0, the kind of id.
 const OF_PROCESS: &[(Row, u8, Option<u64>)] = &[
     (("prlimit64", Some(302), Some(261)), 0, None),
     (("setpriority", Some(141), Some(140)), 1, Some(0)),
@@ -152,7 +155,7 @@ const OF_PROCESS: &[(Row, u8, Option<u64>)] = &[
     (("sched_setattr", Some(314), Some(274)), 0, None),
 ];
 
-/// Calls that give a file its mode, with the argument that it is in.
+/// Calls that set the mode of a file, with the index of the mode argument.
 const OF_MODE: &[(Row, u8, ModeFor)] = &[
     (("chmod", Some(90), None), 1, ModeFor::Always),
     (("fchmod", Some(91), Some(52)), 1, ModeFor::Always),
@@ -169,14 +172,15 @@ const OF_MODE: &[(Row, u8, ModeFor)] = &[
 #[derive(Clone, Copy)]
 enum ModeFor {
     Always,
-    /// Mode if the previous argument has `O_CREAT` or `O_TMPFILE`; otherwise the argument is left over from something else.
+    /// Only if the previous argument has `O_CREAT` or `O_TMPFILE`; otherwise the kernel ignores the
+    /// argument.
     Created,
 }
 
-/// Bits of a mode with which a program runs as the owner or with the group of its file.
+/// Set-uid and set-gid bits of a mode.
 const SET_ID: [u64; 2] = [0o4000, 0o2000];
 
-/// `O_CREAT`, and the bit of `O_TMPFILE` that is not in other flags.
+/// `O_CREAT`, and the bit that only `O_TMPFILE` has.
 const MAKES_FILE: [u64; 2] = [0o100, 0o20_000_000];
 
 const SOCKET: Row = ("socket", Some(41), Some(198));
@@ -186,13 +190,14 @@ const CLONE: Row = ("clone", Some(56), Some(220));
 const CLONE3: Row = ("clone3", Some(435), Some(435));
 const OPENAT2: Row = ("openat2", Some(437), Some(437));
 
-/// Added to a number on x86_64 it asks for the same call with short pointers.
+/// Offset that selects the x32 variant of an x86_64 call.
 const X32: i64 = 0x4000_0000;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Filters the system calls of this thread, which must be the only one, and of all it starts, for good.
-/// `shares_processes`: whether it has other programs' processes and queues around it.
+/// Permanently filters the system calls of this thread, which must be the only one, and of
+/// everything it starts. `shares_processes`: whether processes and queues of other programs are
+/// visible.
 pub(super) fn restrict(
     network: Network,
     unix_sockets: bool,
@@ -281,9 +286,9 @@ fn refused(network: Network, unix_sockets: bool, shares_processes: bool) -> Resu
     Ok(rules)
 }
 
-/// Sockets of a network namespace that a server and its clients do not need, and that are much code
-/// of the kernel: of other types than streams and datagrams, of other protocols than TCP and UDP,
-/// and those that ask the kernel for more than addresses.
+/// Refuses sockets that a local server and its clients do not need and that expose much kernel
+/// code: types other than streams and datagrams, protocols other than TCP and UDP, and netlink
+/// except for routes.
 fn beyond_loopback() -> Result<Vec<SeccompRule>, String> {
     let is = |argument, value| condition(argument, SeccompCmpOp::Eq, value);
     let is_not = |argument, value| condition(argument, SeccompCmpOp::Ne, value);
@@ -320,8 +325,8 @@ fn set_id_modes(argument: u8, when: ModeFor) -> Result<Vec<SeccompRule>, String>
     Ok(rules)
 }
 
-/// `clone3` and `openat2` have their flags and modes in memory, where a filter cannot look. As calls that the kernel does not
-/// have, they make programs use `clone` and `openat`.
+/// Makes `clone3` and `openat2` fail with ENOSYS. They keep their flags and modes in memory, which
+/// a filter cannot read; programs fall back to `clone` and `openat`.
 fn unknown() -> Rules {
     let mut rules = Rules::new();
     for row in [&CLONE3, &OPENAT2] {
@@ -330,7 +335,7 @@ fn unknown() -> Rules {
     rules
 }
 
-/// Adds rules for a call; without any it is refused whatever its arguments.
+/// Adds rules for a call. Without rules the call is refused with any arguments.
 fn add(rules: &mut Rules, (_, x86_64, aarch64): &Row, when: Vec<SeccompRule>) {
     if cfg!(target_arch = "x86_64") {
         if let Some(number) = x86_64 {
@@ -344,7 +349,7 @@ fn add(rules: &mut Rules, (_, x86_64, aarch64): &Row, when: Vec<SeccompRule>) {
     }
 }
 
-/// Compares the lower half of an argument, the only part that the kernel uses.
+/// Compares the lower 32 bits of an argument, the only part that the kernel uses.
 fn condition(argument: u8, how: SeccompCmpOp, value: u64) -> Result<SeccompCondition, String> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value).map_err(said)
 }

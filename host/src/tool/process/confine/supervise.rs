@@ -1,7 +1,9 @@
-//! The first stage of the helper: it starts the second one and stays until nothing that came of it is left.
+//! First stage of the helper. Starts the second stage, and keeps running until no descendant is
+//! left.
 //!
-//! Its standard input is a socket to the host: closed, it means that the host is gone, and everything ends at once. The end of
-//! the program goes back the same way, because what it left in the background is still running then.
+//! Its standard input is a socket to the host. If the socket closes, the host is gone, and all
+//! descendants are killed. The exit status of the program is sent over the same socket, because
+//! background processes of the program may still be running then. Start from [`supervise`].
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsString};
@@ -25,55 +27,59 @@ use super::obstacle::Obstacle;
 use super::policy::{Around, Network, Policy};
 use crate::tool::process::tree::{Found, descendants, own_children};
 
-/// Argument in place of a policy, which follows: the second stage.
+/// First argument instead of a policy: run the second stage. The policy follows.
 pub(super) const INNER: &str = "--inner";
 
-/// Period at which ended orphans are reaped while the program runs.
+/// Interval at which orphans are reaped while the program runs.
 const ORPHANS: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
 
-/// Period at which they are reaped when it has ended or the host is gone, and what is left then is ended again.
+/// Interval at which orphans are reaped, and the remaining processes killed again, once the program
+/// has ended or the host is gone.
 const AGAIN: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 5_000_000,
 };
 
-/// Most ended processes that are waited for in a row while the host is there. Where processes start others and end as fast as
-/// they can, there is always one more, and the end of the host would never be seen.
+/// Maximum number of processes reaped in a row while the host is connected. If processes fork and
+/// exit as fast as they can, there is always another one to reap, and the loop would never notice
+/// that the host is gone.
 const MAX_REAPED: usize = 256;
 
-/// Maximum number of scans for processes that are not children and not stopped yet, before the found ones are
-/// killed.
+/// Maximum number of scans for processes that are not children and not stopped yet, before the
+/// found ones are killed.
 const STOP_ROUNDS: usize = 20;
 
 /// Maximum number of rounds that kill direct children before one such scan.
 const CHILD_ROUNDS: usize = 100;
 
-/// Exit code of a program that a signal ended, as shells count it.
+/// Base of the exit code for a program killed by a signal, as in shells.
 const SIGNALED: i32 = 128;
 
-/// Reach of what ends everything that a program has started.
+/// Reach of a kill, which depends on the isolation of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scope {
-    /// The first process of a process namespace takes everybody in it with it. The numbers that the first stage would find in
-    /// `/proc` are those of the namespace by then, where the second stage has moved it into the view as well.
+    /// The kernel kills every process of a PID namespace with its first process. Scanning `/proc`
+    /// is not an option: once the second stage has moved the first stage into the view, `/proc`
+    /// shows ids of the namespace.
     Namespace,
-    /// One signal reaches everything at once, and nothing else.
+    /// One signal reaches all descendants at once, and no other process.
     Domain,
-    /// Processes are found one by one.
+    /// Descendants are found one by one in `/proc`.
     Descendants,
 }
 
-/// Runs the first stage to the end of everything that it started.
+/// Runs the first stage until all descendants have ended.
 pub(super) fn supervise(
     policy: &Policy,
     json: &str,
     program: Vec<OsString>,
 ) -> Result<ExitCode, Obstacle> {
     let said = |what: &str, error: io::Error| format!("{what}: {error}");
-    // A second name of the socket would keep it open for what must see its end.
+    // A duplicate of the socket in a child would keep it open, and the host would never see its
+    // end.
     super::kernel::keep_descriptors().map_err(|error| said("descriptors", error))?;
     let mut command = match &policy.around {
         Around::Program(line) => {
@@ -96,7 +102,8 @@ pub(super) fn supervise(
         Around::Nothing => Scope::Descendants,
     };
     command.args([HELPER_COMMAND, INNER, json]).args(program);
-    // The second stage opens that of the program; what makes a view hands this one on.
+    // The second stage opens the program's standard input itself. If it keeps running beside the
+    // program, it inherits the socket and reports the exit status; otherwise this stage reports it.
     let is_told_by_us = matches!(policy.around, Around::Nothing);
     let stdin = is_told_by_us.then(Stdio::null);
     start_in(
@@ -112,7 +119,7 @@ pub(super) fn supervise(
     run(command, stdin, scope).map_err(|(what, error)| said(what, error).into())
 }
 
-/// Runs a program that nothing confines to the end of everything that it started.
+/// Runs a program without confinement until all its descendants have ended.
 pub(super) fn keep(program: Vec<OsString>) -> Result<ExitCode, String> {
     let mut words = program.into_iter();
     let stdin = words.next().filter(|path| !path.is_empty());
@@ -140,14 +147,15 @@ fn procs_of(cgroup: Option<&Path>) -> Option<CString> {
     CString::new(cgroup?.join("cgroup.procs").as_os_str().as_bytes()).ok()
 }
 
-/// Starts the program and waits for it and all its descendants. With a `stdin` the program is its child, and this process
-/// reports its end.
+/// Starts the program and waits for it and all its descendants. If `stdin` is given, the program is
+/// a direct child, and this process reports its exit status.
 fn run(
     mut command: Command,
     stdin: Option<Stdio>,
     scope: Scope,
 ) -> Result<ExitCode, (&'static str, io::Error)> {
-    // Programs that lost their parent become ours, so that none gets away.
+    // Become the subreaper, so that orphaned descendants are reparented to this process and none
+    // escapes.
     let own = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(own)).map_err(|error| ("orphans", error.into()))?;
     super::hide_process();
@@ -169,8 +177,8 @@ fn run(
     Ok(code_of(status))
 }
 
-/// Waits until nothing is left of what this process started, and ends it all when the host is gone. No thread does the
-/// waiting: a process that has left its process namespace cannot have any.
+/// Waits until all descendants have ended, and kills them if the host is gone. Single-threaded,
+/// because a process that has left its PID namespace cannot create threads.
 fn attend(
     first: Pid,
     own: Pid,
@@ -215,11 +223,12 @@ fn attend(
                         picked = Some(status);
                     }
                 });
-                // The descriptor of a process that was waited for is ready for good.
+                // The pidfd of a reaped process stays readable, and would make `poll` return at
+                // once.
                 watched = watched.filter(|_| picked.is_none());
             }
         }
-        // An orphan that ends wakes nobody.
+        // No event announces the exit of an orphan, hence the timeout.
         let timeout = if is_more {
             Timespec::default()
         } else if watched.is_some() && host_is_there {
@@ -237,7 +246,7 @@ fn attend(
                 .map(|first| PollFd::new(first, PollFlags::IN)),
         );
         let _ = rustix::event::poll(&mut waiting, Some(&timeout));
-        // Nobody writes to it: only its end can be read.
+        // The host never writes to it, so readable means closed.
         if host_is_there
             && waiting
                 .first()
@@ -248,11 +257,14 @@ fn attend(
     }
 }
 
-/// Kills the descendants of this process. What a killed process has started comes to this one, whose list of children is fast
-/// to read: where processes start another and end, all of them are in it sooner or later. What has ended is waited for first,
-/// because a list of thousands of zombies is not. `ended` receives each.
+/// Kills the descendants of this process, and passes each one that it reaps to `ended`.
 ///
-/// Others get SIGSTOP before, because a stopped process cannot fork, so that their number shrinks from scan to scan.
+/// Children of a killed process are reparented to this one, whose list of children is cheap to
+/// read: if processes fork and exit quickly, all of them show up there sooner or later. Zombies are
+/// reaped first, because reading a list of thousands of them is not cheap.
+///
+/// Processes deeper in the tree get SIGSTOP first: a stopped process cannot fork, so the number of
+/// unknown ones shrinks from scan to scan.
 fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
     let own_group = rustix::process::getpgrp();
     let mut known = BTreeSet::new();
@@ -260,13 +272,13 @@ fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
         let mut n_new = 0;
         for _ in 0..CHILD_ROUNDS {
             while let Ok(Some((pid, status))) = next_ended(WaitOptions::NOHANG) {
-                // Another process may have the number from now on.
+                // The id may be reused from now on.
                 known.remove(&pid.as_raw_nonzero());
                 ended(pid, status);
             }
             let before = known.len();
             for child in own_children() {
-                // Nobody else can have the number of a child before it is waited for.
+                // The id of a child cannot be reused before it is reaped.
                 let _ = rustix::process::kill_process(child, Signal::KILL);
                 known.insert(child.as_raw_nonzero());
             }
@@ -281,8 +293,8 @@ fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
             n_new += 1;
             process.signal(Signal::STOP);
             // Stop all members of the group at once, including processes that are being forked. It
-            // belongs to a session of the program. A process that is stopped keeps its group, so that
-            // no other group has the number.
+            // belongs to a session of the program. A process that is stopped keeps its group, so
+            // that no other group has the number.
             if let Some(group) = process.group_now().filter(|group| *group != own_group) {
                 let _ = rustix::process::kill_process_group(group, Signal::STOP);
             }
@@ -296,7 +308,7 @@ fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
     }
 }
 
-/// Waits for every child, adopted ones included, until there is none; passes each on.
+/// Reaps all children, adopted ones included, until there are none, and passes each to `ended`.
 pub(super) fn collect(mut ended: impl FnMut(Pid, ExitStatus)) {
     while let Ok(child) = next_ended(WaitOptions::empty()) {
         if let Some((pid, status)) = child {

@@ -1,11 +1,14 @@
-//! System files that programs need: the system's folders, and those of the home folder with tools in them.
+//! Files of the system and of the user's tools that a confined program may read.
+//!
+//! Key files are left out: the lists name only paths that hold programs, libraries and settings
+//! without secrets. Start from [`system_folders`] and [`tool_folders`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::tool::process::environment::paths_in;
 
-/// Devices without anything behind them.
+/// Devices that are safe for every program.
 pub const DEVICES: &[&str] = &[
     "/dev/null",
     "/dev/zero",
@@ -14,8 +17,9 @@ pub const DEVICES: &[&str] = &[
     "/dev/urandom",
 ];
 
-/// Programs, libraries and settings of the system. `/proc` is readable, but of processes outside only what everybody may see.
-/// Not `/var`, `/run`, `/tmp` and `/dev/shm`: they hold other programs' data and the sockets that lead to them.
+/// Programs, libraries and settings of the system. `/proc` is readable, but for processes outside
+/// only its public part. `/var`, `/run`, `/tmp` and `/dev/shm` are left out: they hold data of
+/// other programs, and sockets to them.
 const SYSTEM: &[&str] = &[
     "/bin",
     "/etc",
@@ -30,15 +34,16 @@ const SYSTEM: &[&str] = &[
     "/sbin",
     "/sys",
     "/usr",
-    // Where links in `/etc` lead: programs, and how names are looked up.
+    // Targets of symlinks in `/etc`: programs, and the settings of name lookup.
     "/run/current-system",
     "/run/NetworkManager",
     "/run/resolvconf",
     "/run/systemd/resolve",
 ];
 
-/// Tools in the home folder and what they cannot do without. None of them holds a key: `~/.npmrc`, `~/.gitconfig`, Cargo's
-/// `credentials.toml` and `~/.config/git/credentials`, for four, are not among them.
+/// Tools in the home directory and the files that they need. None contains a key: for example,
+/// `~/.npmrc`, `~/.gitconfig`, Cargo's `credentials.toml` and `~/.config/git/credentials` are left
+/// out.
 const TOOLS: &[&str] = &[
     ".cargo/bin",
     ".cargo/config",
@@ -60,8 +65,8 @@ const TOOLS: &[&str] = &[
     "go",
 ];
 
-/// System files that only root may read: passwords, and keys that the machine proves itself with. A command of root has no use
-/// for it.
+/// System files that only root may read: passwords, and private keys of the machine. A command of
+/// root does not need them.
 const SECRETS: &[&str] = &[
     "/etc/NetworkManager/system-connections",
     "/etc/gshadow",
@@ -83,13 +88,14 @@ pub(super) fn secrets() -> Vec<PathBuf> {
     there(SECRETS.iter().map(PathBuf::from))
 }
 
-/// Folders of the system that are there.
+/// Returns the existing directories of the system.
 #[must_use]
 pub fn system_folders() -> Vec<PathBuf> {
     there(SYSTEM.iter().map(PathBuf::from))
 }
 
-/// Returns the existing tool folders in `home`. Settings that may hold a password or token are left out.
+/// Returns the existing tool directories in `home`. Settings files that may contain a password or
+/// token are skipped.
 #[must_use]
 pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
     let mut found = there(TOOLS.iter().map(|name| home.join(name)));
@@ -129,7 +135,7 @@ const TOOL_VARIABLES: &[&str] = &[
     "VIRTUAL_ENV",
 ];
 
-/// Entries of the folder of Cargo that contain no key, as in [`TOOLS`].
+/// Entries of Cargo's home directory that contain no key, as in [`TOOLS`].
 const IN_CARGO_HOME: &[&str] = &["bin", "config", "config.toml", "env", "git", "registry"];
 
 /// Returns the tool folders named by variables of the environment of a command. Settings files that
@@ -149,7 +155,8 @@ pub fn tool_folders_of(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
     there(found.into_iter())
 }
 
-/// Files in which tools keep keys directly in their folder, such as `~/.gem/credentials`.
+/// Names of files in which tools keep keys directly in their directory, such as
+/// `~/.gem/credentials`.
 const KEY_FILES: &[&str] = &[
     ".condarc",
     ".netrc",
@@ -163,7 +170,7 @@ const KEY_FILES: &[&str] = &[
     "settings.xml",
 ];
 
-/// Subfolders that are opened of a tool folder with a key file.
+/// Subdirectories to allow in a tool directory that contains a key file.
 const BESIDE_KEYS: &[&str] = &[
     "bin",
     "bundle",
@@ -176,8 +183,8 @@ const BESIDE_KEYS: &[&str] = &[
     "wrapper",
 ];
 
-/// Returns a tool folder, or only those of its subfolders that hold programs and libraries when
-/// there is a key file in it.
+/// Returns a tool directory or, if it contains a key file, only its subdirectories with programs
+/// and libraries.
 fn without_keys(folder: PathBuf) -> Vec<PathBuf> {
     let has_keys = KEY_FILES.iter().any(|file| folder.join(file).exists());
     match has_keys {
@@ -186,10 +193,10 @@ fn without_keys(folder: PathBuf) -> Vec<PathBuf> {
     }
 }
 
-/// Words that appear beside a secret in settings.
+/// Words that indicate a secret in a settings file.
 const SECRET_WORDS: &[&str] = &["token", "password", "passwd", "secret", "credential"];
 
-/// Whether nothing in a file looks like a secret: no such word, and no address with a user in it.
+/// Whether a file contains neither a secret word nor a URL with a user.
 fn is_free_of_secrets(path: &Path) -> bool {
     let Ok(text) = std::fs::read_to_string(path) else {
         return false;
@@ -279,7 +286,7 @@ mod tests {
         let opened = tool_folders(home.path());
         let is_open = |name: &str| opened.iter().any(|path| git.join(name).starts_with(path));
         assert!(is_open("attributes") && is_open("ignore"));
-        // Settings may hold passwords and tokens as well.
+        // Settings files may contain passwords and tokens too.
         assert!(!is_open("credentials") && !is_open("config"));
     }
 }

@@ -1,6 +1,8 @@
-//! The file system as a confined program sees it: a list of mounts, made here and carried out by whoever can mount.
+//! File system as a confined program sees it: a list of mounts, planned here and carried out by
+//! `namespaces` or `bwrap`.
 //!
-//! What is not in the list is not there. It must not know who mounts.
+//! A path that is not in the list does not exist for the program. This module must not know who
+//! mounts. Start from [`Plan`].
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +12,10 @@ use super::protect;
 use super::system::{DEVICES, secrets};
 use super::{CACHE, GIT_SETTINGS};
 
-/// Most bytes of shared memory with a name (`/dev/shm`).
+/// Maximum size of named shared memory (`/dev/shm`), in bytes.
 pub(super) const SHARED_MEMORY_BYTES: u64 = 256 << 20;
 
-/// Most bytes of the folder that a hidden one is replaced by; 0 would be no bound.
+/// Maximum size of the empty directory that replaces a hidden one; 0 would mean no limit.
 const HIDDEN_BYTES: u64 = 4096;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,21 +26,21 @@ pub(super) struct Mount {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum What {
-    /// Folder or file of this path, to read and execute.
+    /// Directory or file at this path, readable and executable.
     ReadOnly(PathBuf),
-    /// Folder or file of this path, to change as well.
+    /// Directory or file at this path, also writable.
     Writable(PathBuf),
     Device(PathBuf),
-    /// An empty folder in memory with this capacity in bytes, which ends with the view.
+    /// An empty in-memory directory with this capacity in bytes, which is lost with the view.
     Memory(u64),
-    /// An empty folder that cannot be changed, or a place in a folder that can.
+    /// An empty read-only directory, or a mount point in a writable one.
     Folder,
-    /// A link with this text.
+    /// A symlink with this target.
     Link(PathBuf),
     Processes,
 }
 
-/// Names of a program's own descriptors.
+/// Symlinks to a program's own descriptors.
 const LINKS: &[(&str, &str)] = &[
     ("/dev/fd", "/proc/self/fd"),
     ("/dev/stdin", "/proc/self/fd/0"),
@@ -46,7 +48,7 @@ const LINKS: &[(&str, &str)] = &[
     ("/dev/stderr", "/proc/self/fd/2"),
 ];
 
-/// Folders in memory that every view has, besides its temporary folder.
+/// In-memory directories of every view, besides the temporary directory.
 pub(super) const MEMORY_FOLDERS: &[&str] = &["/tmp", "/dev/shm"];
 
 pub(super) struct Plan<'a> {
@@ -54,12 +56,13 @@ pub(super) struct Plan<'a> {
     pub(super) read: &'a [PathBuf],
     pub(super) temporary: &'a Path,
     pub(super) temporary_bytes: u64,
-    /// Home folder, which exists and is empty.
+    /// Home directory, which exists and is empty.
     pub(super) home: Option<&'a Path>,
 }
 
 impl Plan<'_> {
-    /// Returns the mounts in the order in which they are made: no mount hides an earlier one below it.
+    /// Returns the mounts in order. Outer mounts come before inner ones, so that no mount hides
+    /// another.
     pub(super) fn mounts(&self) -> Vec<Mount> {
         let mut mounts = vec![
             mount("/proc", What::Processes),
@@ -73,12 +76,12 @@ impl Plan<'_> {
         mounts.extend(self.home.map(|home| mount(home, What::Folder)));
         self.add_temporary(&mut mounts);
         for path in self.read.iter().filter(|path| !path.starts_with("/proc")) {
-            // Within a folder that can be changed it would be a part of it that cannot.
+            // Mounting it inside a writable directory would make that part read-only.
             if !self.is_writable(path) {
                 add_named(&mut mounts, path, What::ReadOnly);
             }
         }
-        // Only what is shown can be hidden, and what the settings open by name stays open.
+        // Hide only secrets that are visible, and not those that the settings allow by name.
         let is_shown = |path: &&PathBuf| {
             let mut read = self.read.iter();
             !self.read.contains(path) && read.any(|folder| path.starts_with(folder))
@@ -107,7 +110,8 @@ impl Plan<'_> {
         in_order(mounts)
     }
 
-    /// Programs write to `/tmp` by name, so that it is the private folder too.
+    /// Mounts the temporary directory. Many programs write to `/tmp` by name, so it gets a private
+    /// directory too.
     fn add_temporary(&self, mounts: &mut Vec<Mount>) {
         let usual = Path::new("/tmp");
         let memory = || What::Memory(self.temporary_bytes);
@@ -138,7 +142,8 @@ fn mount(at: impl AsRef<Path>, what: What) -> Mount {
     }
 }
 
-/// Adds a path under its name and, where links lead to it, under its real one. One that is not there does not count.
+/// Mounts a path under its name and, if it is a symlink, under its target. A missing path is
+/// ignored.
 fn add_named(mounts: &mut Vec<Mount>, path: &Path, what: fn(PathBuf) -> What) {
     let Ok(real) = path.canonicalize() else {
         return;
@@ -149,7 +154,7 @@ fn add_named(mounts: &mut Vec<Mount>, path: &Path, what: fn(PathBuf) -> What) {
     mounts.push(mount(&real, what(real.clone())));
 }
 
-/// Outer folders before inner ones; of two at one place the later one.
+/// Sorts outer directories before inner ones. If two mounts have the same path, the later one wins.
 fn in_order(mounts: Vec<Mount>) -> Vec<Mount> {
     let mut kept: Vec<Mount> = Vec::with_capacity(mounts.len());
     for mount in mounts {
