@@ -188,7 +188,7 @@ fn read_plain(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result<Vec<
     bytes.with_context(|| format!("`{shown}` changed while it was read"))
 }
 
-/// Returns the name of the innermost directory in a path; empty for the root.
+/// Returns the name of the parent of the last directory in a path; empty if there is none.
 fn parent(names: &[String]) -> &str {
     match names {
         [.., parent, _] => parent,
