@@ -109,7 +109,7 @@ fn of_one_name_the_users_is_used_and_the_others_are_listed() {
             ("project".to_owned(), false)
         ]
     );
-    // Changed on the disk: what is held counts.
+    // The file changed on disk, and the held content is used.
     write(project.path(), "skills/own/SKILL.md", "changed");
     let again = discover(roots.get(..1).unwrap(), &[], &AllAvailable);
     assert_eq!(again.find("own").unwrap().description, "own");
@@ -285,7 +285,7 @@ fn a_folder_of_more_than_two_thousand_is_looked_into_so_far_and_says_so() {
     let [told] = all.unusable() else {
         panic!("{:?}", all.unusable())
     };
-    // It takes no name, so that none makes room for another.
+    // The finding has an empty id, so that it takes no skill's name.
     assert_eq!(told.id, "");
     let text = &told.diagnostics[0].text;
     assert!(

@@ -1,12 +1,13 @@
-//! Malformed files: one finding each, and no permission gained. And files that are in order, read as they were meant.
+//! Malformed files: one finding each, and no permission gained. And files that are in order, read
+//! as they were meant.
 
 use super::super::scope::ToolPattern;
 use super::*;
 use crate::grant::SideEffect;
 use crate::skill::{Context, Interaction, Invocation};
 
-/// Each file, and its only finding that is no note. `-` stands before those that are not loaded at all, `!` before those that
-/// are loaded for the user only, and `~` before those that lose only what is spoken of.
+/// Files, each with its only finding other than notes. `-` marks files that are not loaded, `!`
+/// those loaded for the user only, and `~` those that lose only the part in the finding.
 #[rustfmt::skip]
 const MALFORMED: &[(&str, &str)] = &[
     ("", "-1:1: the file is empty"),
@@ -211,7 +212,8 @@ const MALFORMED: &[(&str, &str)] = &[
     ("---\ndescription: d\ntools: {deny: {bash: true}, allow: [bash]}\n---\nDo it.\n", "!3:15: `tools.deny` is neither a text nor a list of texts"),
 ];
 
-/// Files that were meant to keep `bash` from being called, in ways that nobody can tell any more.
+/// Files that were meant to deny `bash`, in damaged forms from which the intention cannot be
+/// recovered.
 const DENYING: [&str; 8] = [
     "disallowed-tools: {Bash: true}",
     "disallowed-tools: 'Bash('",
@@ -473,7 +475,8 @@ fn a_list_of_tools_is_read_as_the_tools_that_may_be_called() {
         ("[Read, Grep]", &["read_file", "search"]),
         ("Read Grep", &["read_file", "search"]),
         ("read_file, notes:find", &["read_file", "notes:find"]),
-        // What does not exist here cannot be called, and less than was meant is not the whole tool.
+        // A tool that does not exist here cannot be called, and a tool with a specifier is not
+        // allowed as a whole.
         ("Read, WebFetch", &["read_file"]),
         ("Read, Bash(git log *)", &["read_file"]),
         ("WebFetch", &[]),
