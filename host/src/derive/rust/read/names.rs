@@ -1,4 +1,4 @@
-//! Names in a crate, and where paths lead.
+//! Resolves names and paths in a crate.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -8,33 +8,33 @@ use syn::{ItemUse, UseTree};
 use super::Module;
 use crate::derive::rust::attributes::{conditions, docs_of};
 
-/// Longest path that is followed, and deepest chain of `use`.
+/// Maximum length of a path, and of a chain of `use`.
 const MAX_CHAIN: usize = 64;
 
-/// Most names that are looked at, for all paths of a crate.
+/// Maximum number of name lookups for all paths of a crate.
 const MAX_STEPS: usize = 2_000_000;
 
-/// One name that `use` gives, or all names of a module.
+/// A single name imported by `use`, or all names of a module.
 pub(super) struct Use {
     pub(super) path: Vec<String>,
-    /// Name that it has here; `None` for `*`.
+    /// Local name; `None` for `*`.
     pub(super) name: Option<String>,
     pub(super) docs: String,
     pub(super) is_public: bool,
     pub(super) conditions: Vec<String>,
 }
 
-/// End of a path.
+/// Result of resolving a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Module(usize),
-    /// An item, by its module and its place there.
+    /// Item, by its module and its index there.
     Item(usize, usize),
-    /// A type or trait that others cannot use.
+    /// Type or trait that other crates cannot use.
     Private,
-    /// Names within a module of the crate that are not in its source: a macro makes them.
+    /// Path inside a module of the crate that is not in its source, because a macro generates it.
     Made(usize, Vec<String>),
-    /// Names of another crate, or one that every crate has.
+    /// Path in another crate, or a name from the prelude.
     Elsewhere(Vec<String>),
 }
 
@@ -94,18 +94,18 @@ fn flatten(
     }
 }
 
-/// Follows paths. The crate compiles, so that it asks not who may use a name.
+/// Resolves paths. Ignores visibility, because the crate compiles.
 pub(super) struct Names<'a> {
     modules: &'a [Module],
     known: RefCell<HashMap<(usize, String), Option<Found>>>,
     n_steps: Cell<usize>,
 }
 
-/// Names that are being looked for, so that none is looked for within itself.
+/// Names that are currently being resolved, to detect cycles.
 #[derive(Default)]
 struct Open {
     names: HashSet<(usize, String)>,
-    /// Whether that has kept something from being found.
+    /// Whether a cycle prevented a lookup.
     is_cut: bool,
 }
 
@@ -118,7 +118,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Follows a path from a module.
+    /// Resolves a path relative to a module.
     pub(super) fn find(&self, from: usize, path: &[String]) -> Found {
         self.follow(from, path, &mut Open::default())
     }
@@ -182,7 +182,8 @@ impl<'a> Names<'a> {
         }
         while let Some((name, more)) = rest.split_first() {
             let found = self.named(at, name, open);
-            // What a macro makes is there for names of types; where a longer path begins, a crate is meant.
+            // Through a glob import, a generated module could contain any name. Accept that only
+            // for single names; the first name of a longer path is more likely a crate.
             let is_made = matches!(found, Some(Found::Made(..)));
             if is_first && !more.is_empty() && is_made && !self.names_itself(at, name) {
                 return elsewhere();
@@ -198,7 +199,7 @@ impl<'a> Names<'a> {
                     return Found::Elsewhere(names);
                 }
                 Some(found) if more.is_empty() => return found,
-                // The variant of an enum, or something of a type.
+                // The variant of an enum, or an associated item of a type.
                 Some(_) => return elsewhere(),
                 None if is_first => return elsewhere(),
                 None => return Found::Made(at, rest.to_vec()),
@@ -209,7 +210,7 @@ impl<'a> Names<'a> {
         Found::Module(at)
     }
 
-    /// Whether a module has a `use` for the name itself.
+    /// Whether a module has a `use` for exactly this name.
     fn names_itself(&self, module: usize, name: &str) -> bool {
         let own = self.modules.get(module).map(|module| &module.uses);
         let mut uses = own.into_iter().flatten();
@@ -249,13 +250,13 @@ impl<'a> Names<'a> {
         found
     }
 
-    /// A name that `use` gives: by itself, or with all of a module.
+    /// Resolves a name imported by `use`, directly or by a glob.
     fn used(&self, module: usize, own: &Module, name: &str, open: &mut Open) -> Option<Found> {
         let is_it = |one: &&Use| one.name.as_deref() == Some(name);
         let mut first: Option<Found> = None;
-        // One of several for different targets may stand in the source.
+        // If several imports exist for different targets, prefer one that is in the source.
         for one in own.uses.iter().filter(is_it) {
-            // One that names itself is a crate.
+            // An import whose path begins with its own name refers to a crate.
             let is_crate = one.path.first().is_some_and(|first| first == name);
             let found = match is_crate {
                 true => Found::Elsewhere(one.path.clone()),
