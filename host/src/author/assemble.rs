@@ -1,4 +1,8 @@
 //! Writes the files of a built plugin to the location that Rind loads them from, each atomically.
+//!
+//! An existing plugin is replaced only when the new directory is complete, so that a session never
+//! loads half of a build. Directories that are not plugins are never replaced, and symlinks are
+//! refused.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

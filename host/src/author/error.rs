@@ -1,4 +1,7 @@
 //! Errors of plugin builds.
+//!
+//! Messages name the plugin (or plugins) concerned and, where there is one, the remedy. Output of
+//! compilers is included, because it is the actual explanation.
 
 use std::path::PathBuf;
 

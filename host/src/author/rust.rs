@@ -1,5 +1,8 @@
 //! Rust plugins: one call of cargo per cargo workspace. The output does not depend on the
 //! workspace's location.
+//!
+//! Plugins in the same workspace are compiled by one call, which also compiles their dependencies
+//! only once.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

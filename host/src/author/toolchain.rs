@@ -1,5 +1,8 @@
 //! Toolchains: runs their programs, and ensures that the Rust toolchain of a directory can compile
 //! to wasm32-wasip2.
+//!
+//! Programs run in the directory of the plugin or its workspace, where a `rust-toolchain.toml` may
+//! select the toolchain, and with only those environment variables that `compilation.rs` lists.
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;

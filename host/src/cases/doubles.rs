@@ -1,5 +1,8 @@
 //! Test doubles for resources that a case must not reach: secrets, host names, servers, and the
 //! person who is asked.
+//!
+//! Everything before the double is real: a request passes the grant check, the address check and
+//! credential injection before its canned response is returned.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,7 @@
 //! Events of cases: a hook is called at its point with a payload, without the rest of the turn.
+//!
+//! This is the way to test points that an ordinary turn does not reach, and plugin-defined points.
+//! The hooks still run through the real dispatcher.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,7 @@
 //! Compares the behavior of a plugin in a case with the expected behavior.
+//!
+//! An expectation that is absent is not compared. The result is a list of differences in words; the
+//! case passes if it is empty.
 
 use serde_json::Value;
 

@@ -188,7 +188,7 @@ pub struct Expect {
     pub hooks: BTreeMap<String, HookExpect>,
     /// All accesses, in order, for example `network GET https://example.com/ done`.
     pub accesses: Option<Vec<String>>,
-    /// All accesses that were denied, in order, without the last word.
+    /// All denied accesses, in order, without the outcome at the end.
     pub denials: Option<Vec<String>>,
     /// Texts that occur in the notices, in order; an empty list expects no notices.
     pub notices: Option<Vec<String>>,

@@ -1,4 +1,7 @@
 //! Behavior of a plugin in one turn, derived from the events of the session.
+//!
+//! The structure is serialized into snapshots, so it must be the same in every run: times, ids and
+//! temporary paths are left out. Start from [`Seen`].
 
 use std::collections::BTreeMap;
 use std::path::Path;

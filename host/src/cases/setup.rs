@@ -1,4 +1,7 @@
 //! Host of a case: the plugin and the plugins that it needs, a scripted model, and test doubles.
+//!
+//! It differs from the host of a session in its test doubles and temporary directories, and in that
+//! all requested permissions are granted.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -139,7 +139,7 @@ pub struct Coverage {
     pub tools: Vec<(String, usize)>,
     /// Slash commands, with their slash.
     pub commands: Vec<(String, usize)>,
-    /// The loop, if it has one.
+    /// The plugin's loop, if it has one.
     pub loops: Vec<(String, usize)>,
 }
 

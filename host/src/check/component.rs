@@ -1,5 +1,8 @@
 //! Checks of the component itself: whether it exists, its size, its contract version, and whether
 //! anything calls it.
+//!
+//! Coverage is checked with the functions that the loader uses, so that both refuse the same
+//! plugins.
 
 use super::Found;
 use crate::plugin::cache::ComponentBytes;

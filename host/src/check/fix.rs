@@ -1,5 +1,8 @@
 //! Changes to `plugin.toml` that remove faults. Each removes or lowers a request of the plugin, and
 //! never adds one.
+//!
+//! The document is edited with its comments and order preserved. A fix must never raise a limit or
+//! add a permission: an author could apply it without reading it.
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,4 +1,7 @@
 //! Describes a JSON Schema of arguments or settings in lines for people.
+//!
+//! Depth, lines and bytes are limited, because schemas come from untrusted plugins and may refer to
+//! themselves.
 
 use serde_json::{Map, Value};
 

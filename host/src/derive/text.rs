@@ -1,5 +1,8 @@
 //! Sanitizes text of a package for a skill, so that it cannot deceive the reader, close a Markdown
 //! construct, or act as a placeholder.
+//!
+//! Every text of a package must pass through one of these functions or through `markdown` before it
+//! is part of a skill.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

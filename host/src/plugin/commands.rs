@@ -1,5 +1,9 @@
 //! Slash commands of a plugin: the list that the plugin returns when it is loaded, and a call of
 //! one command.
+//!
+//! A listed command is checked for its name, its description and its schema when the plugin is
+//! loaded. Text of a command is sanitized and limited before it is shown or becomes the input of a
+//! turn.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ pub enum Error {
         /// Error of the system.
         source: io::Error,
     },
-    /// A folder that is meant for a plugin has no manifest.
+    /// A directory that is meant to be a plugin has no manifest.
     #[error("{} has no plugin.toml: {todo}", folder.display())]
     NoManifest {
         /// Path of the folder.
@@ -157,7 +157,7 @@ pub enum Error {
     Config {
         /// Setting that does not fit the schema, and why.
         message: String,
-        /// Place of the settings: `FILE:LINE`, a flag, or the name of the section.
+        /// Location of the settings: `FILE:LINE`, a flag, or the name of the section.
         place: String,
     },
     /// The policy denies a permission that the plugin cannot run without.

@@ -1,4 +1,8 @@
 //! Adapts a plugin's exported functions to hooks of the dispatcher.
+//!
+//! A hook is a component's exported interface, bound to its point with the types of the contract
+//! version that the component was built against. The dispatcher decides about order, merging and
+//! failure; this module only calls the guest. Start from [`Binding`].
 
 use std::any::Any;
 use std::borrow::Cow;

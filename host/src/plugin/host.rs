@@ -1,4 +1,8 @@
 //! State of one instance: its empty WASI context, its limits, and its access to the session.
+//!
+//! Imports reach everything through [`HostState`], the data of the wasmtime store. State that must
+//! survive a discarded instance is in [`Backing`], which all instances of a plugin in a session
+//! share.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,7 @@
 //! Report on a plugin's bytes, manifest and grants: the data of `rind plugin inspect`.
+//!
+//! A report is plain data for JSON output and for rendering. Building one runs no code of the
+//! plugin.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -51,7 +54,7 @@ pub struct HookReport {
 pub struct OwnOptions {
     /// Lower runs first.
     pub priority: u16,
-    /// Milliseconds that one call may take.
+    /// Deadline of one call, in milliseconds.
     pub deadline_ms: u64,
     /// Action when the hook fails.
     pub on_failure: OnFailure,
@@ -113,7 +116,7 @@ pub struct ImportReport {
 /// A point that the plugin defines.
 #[derive(Clone, Debug, Serialize)]
 pub struct PointReport {
-    /// Name, without that of its owner.
+    /// Name without its owner.
     pub name: String,
     /// Kind of the point.
     pub kind: PointKind,

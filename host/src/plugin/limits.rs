@@ -1,4 +1,7 @@
 //! Limits of one instance: total memory, tables, and the number of objects of each kind.
+//!
+//! A manifest can change only the memory limit, up to a maximum; all others are constants of the
+//! host.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! Adapts a plugin's tools to tools of the host.
+//!
+//! Tools are listed when the plugin is loaded, and their descriptions are part of the digest that
+//! grants refer to. A plugin's tool passes policy and approval like every other tool.
 
 use std::collections::BTreeMap;
 use std::pin::pin;

@@ -1,5 +1,8 @@
 //! Checks a skill against its environment: files that its text mentions, interpreters of its
 //! scripts, tools and plugins.
+//!
+//! These findings depend on the machine and the session, unlike those of the parser, which depend
+//! on the file alone.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path};

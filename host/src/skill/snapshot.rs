@@ -1,4 +1,6 @@
 //! Skills of a session: fixed when the session starts, sorted, with a digest over all of them.
+//!
+//! Immutable, so that a running session never sees one of its skills change.
 
 use std::collections::BTreeMap;
 use std::path::Path;

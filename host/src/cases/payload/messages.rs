@@ -1,4 +1,7 @@
 //! Messages of a conversation, and tool calls before and after they ran.
+//!
+//! Messages have ids by their index, so that cases can refer to them and snapshots do not change
+//! between runs.
 
 use std::sync::Arc;
 

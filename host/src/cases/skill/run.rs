@@ -1,4 +1,7 @@
 //! Runs a case of a skill: creates a host with only that skill, in temporary directories.
+//!
+//! Policy, approval, file tools and `bash` are those of a session; only the model and the tools
+//! that the program lacks are doubles.
 
 use std::fmt;
 use std::path::Path;

@@ -1,4 +1,7 @@
 //! Behavior of a skill in a case, derived from the events of its session.
+//!
+//! The structure is serialized into snapshots, so it must be the same in every run: times, ids and
+//! temporary paths are left out.
 
 use std::collections::BTreeMap;
 use std::path::Path;

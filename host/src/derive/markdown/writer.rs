@@ -1,4 +1,7 @@
 //! Writes Markdown from a parser's events.
+//!
+//! Text is escaped, so that only structure from the parser's events becomes Markdown syntax. HTML
+//! and images are dropped, and links are kept only if they lead to a URL.
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 

@@ -1,5 +1,8 @@
 //! Derives the skill of a plugin: its tools with arguments and examples, its commands and hooks,
 //! and its permissions.
+//!
+//! `SKILL.md` lists everything in short form, and pages in `references` have the details. The
+//! plugin is loaded without grants, so the skill describes it as its author wrote it.
 
 mod package;
 

@@ -1,4 +1,6 @@
 //! `impl` blocks: their type, the members that they add to it, and the trait that they implement.
+//!
+//! A path is not resolved here; `read/attach.rs` finds the type that it refers to.
 
 use syn::punctuated::Punctuated;
 use syn::{

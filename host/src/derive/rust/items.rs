@@ -1,4 +1,7 @@
 //! Public items of Rust source: the signature without body and private fields, and the docs.
+//!
+//! The output is Rust source for readers, not for a compiler: bodies are omitted and private fields
+//! are removed.
 
 use proc_macro2::Span;
 use syn::punctuated::Punctuated;

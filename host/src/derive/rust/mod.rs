@@ -1,5 +1,9 @@
 //! Derives the skill of a Rust crate: its modules with public items and docs, its features and
 //! examples.
+//!
+//! `read` builds an outline of the crate from its sources without expanding macros, and `pages`
+//! renders it. `SKILL.md` has the introduction, features and a list of modules; each module has a
+//! page in `references`.
 
 mod attributes;
 mod impls;

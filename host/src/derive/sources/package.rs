@@ -1,4 +1,7 @@
 //! Reads the files of a Rust crate.
+//!
+//! Values that the manifest inherits from its workspace are resolved. All inputs are hashed for the
+//! stamp of the skill.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

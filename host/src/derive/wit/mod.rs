@@ -1,5 +1,8 @@
 //! Derives the skill of a WIT package or of a component: its worlds, and its interfaces with
 //! functions, types and docs.
+//!
+//! `read` parses the package or component into an outline, and this module renders it, with the
+//! functions and types of each interface.
 
 mod read;
 

@@ -1,5 +1,8 @@
 //! Answers the authentication challenge of a registry: with a token from its token server, or with
 //! a password.
+//!
+//! The token server may be on another host, but only with https (or on this machine, for a local
+//! registry). Headers with credentials and tokens are marked as sensitive, so that logs omit them.
 
 use anyhow::{Context, bail, ensure};
 use base64::Engine;

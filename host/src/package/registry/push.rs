@@ -1,4 +1,7 @@
 //! Publishes a packed plugin. The same bytes produce the same manifest.
+//!
+//! An upload goes only to the registry's own host. Content that the registry already has is not
+//! sent again.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -2,7 +2,7 @@
 //! followed, except to the storage of a layer.
 //!
 //! The registry is not trusted: each response is limited while it is read, slow transfers are
-//! ended, and credentials are sent only to the registry itself.
+//! ended, and credentials are sent only to the registry and its token server.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,7 @@
 //! Files of a source. They are listed first, and read only when they are needed.
+//!
+//! A source is a directory, an archive in memory, or a git commit; the callers do not distinguish
+//! them. Directories that sessions ignore are not listed.
 
 use std::collections::BTreeMap;
 use std::fs;

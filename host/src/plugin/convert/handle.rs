@@ -1,4 +1,7 @@
 //! Payloads passed to a guest: small ones are copied, large ones are lent as a handle.
+//!
+//! A conversation may be large, so a hook gets a handle and reads only the parts that it needs
+//! (`imports/handles.rs`).
 
 use std::any::Any;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Opens files and directories for WASI, and charges writes through open handles to the quota.
+//!
+//! Quotas apply to the `data` directory only; the workspace belongs to the user and is not counted.
 
 use std::io;
 use std::sync::Arc;

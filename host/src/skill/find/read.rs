@@ -1,4 +1,7 @@
 //! Reads the found files, in parallel if there are many.
+//!
+//! An installed skill is read from its verified bytes, a skill in a held directory from memory, and
+//! any other from disk.
 
 use std::borrow::Cow;
 use std::fs::File;

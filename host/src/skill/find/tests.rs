@@ -38,7 +38,7 @@ fn bundles_flat_files_and_links_are_found_and_templates_are_not() {
     fs::write(skills.join(".gitignore"), "*\n").unwrap();
     write(elsewhere.path(), "linked/SKILL.md", "linked");
     symlink(elsewhere.path().join("linked"), skills.join("z")).unwrap();
-    // The same once more, and one that is there already.
+    // The same file twice, and another one that was found already.
     symlink(elsewhere.path().join("linked"), skills.join("z2")).unwrap();
     symlink(skills.join("a"), skills.join("again")).unwrap();
     symlink("/nowhere/at/all", skills.join("broken")).unwrap();
@@ -183,7 +183,7 @@ fn a_skill_that_cannot_be_used_keeps_its_name() {
         by,
         [&user.join("deploy/SKILL.md"), &user.join("unread/SKILL.md")]
     );
-    // The other way round nothing is lost.
+    // In the opposite order, nothing is lost.
     let roots = [
         Root::new(Source::ClaudeUser, user),
         Root::new(Source::User, root.path().join("b")),

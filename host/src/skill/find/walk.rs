@@ -1,5 +1,9 @@
 //! Walks a directory of skills, on disk or held in memory, and collects bundles and flat skill
 //! files.
+//!
+//! The number of directories is limited, and symlinks are followed only at the top level, so that a
+//! walk ends on any file system. A directory that cannot be read is reported, because it may
+//! contain restrictions.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,8 @@
 //! Splits the text of a file: encoding, the limits of the front matter, and the repair of missing
 //! quotes.
+//!
+//! A file whose front matter is damaged is repaired only if the repair cannot remove a restriction;
+//! the repair itself is still reported as a fault.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,7 @@
 //! Keys of a front matter, and guesses for misspelled ones.
+//!
+//! A misspelled key that resembles a restricting one is a fault, because ignoring it would loosen
+//! the skill.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
-//! Malformed files: one finding each, and no permission gained. And files that are in order, read
-//! as they were meant.
+//! Malformed files cause one finding each and gain no permission. Valid files are read as they were
+//! meant.
 
 use super::super::scope::ToolPattern;
 use super::*;
@@ -290,7 +290,7 @@ fn a_malformed_file_has_one_finding_and_gains_nothing() {
             assert!(skill.spares.is_empty(), "{text:?}");
         }
         for spare in &skill.spares {
-            // The only one that any of the files asks for in words that count.
+            // The only permission that any of the files requests in a valid form.
             assert_eq!(spare.to_string(), "bash(git status *)", "{text:?}");
         }
     }
@@ -326,7 +326,7 @@ fn the_worked_example_loads_as_written() {
     assert!(skill.tools.permits("finalize", Some("pensar")));
     assert!(!skill.tools.permits("bash", None));
     assert_eq!(skill.interaction, Interaction::Returning);
-    // Its own word raises no trust.
+    // A skill cannot raise its own trust.
     assert_eq!(skill.trust, Trust::User);
     let findings: Vec<&str> = skill.diagnostics.iter().map(|d| d.text.as_str()).collect();
     assert_eq!(
@@ -438,7 +438,7 @@ fn the_form_with_a_side_file_is_read() {
     );
     let error = file("Do it.\n", "{\n\"name\": }").unwrap_err();
     assert_eq!(error.diagnostics.last().unwrap().line, 2);
-    // A front matter that is not at its place is none that a side file makes good.
+    // A side file does not repair a misplaced front matter.
     for front in [" ---", "\u{200b}---", "# Title\n---", "```yaml\n---"] {
         let text = format!(
             "{front}\ndisable-model-invocation: true\ntools: {{deny: [bash]}}\n---\nDo it.\n"

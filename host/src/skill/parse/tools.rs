@@ -1,5 +1,8 @@
 //! Reads `tools`, `disallowed-tools` and `allowed-tools`: restrictions, and calls that should skip
 //! the approval question.
+//!
+//! A faulty list of denied tools denies everything, and a faulty entry in a list of allowed tools
+//! is omitted. A faulty entry in `allowed-tools` is ignored, so that its calls ask as usual.
 
 use std::path::Path;
 

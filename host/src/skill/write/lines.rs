@@ -1,5 +1,8 @@
 //! Changes the keys of a front matter while preserving the lines of all keys whose meaning stays
 //! the same.
+//!
+//! Comments and formatting of unchanged keys are the author's, so they are kept. If the edited text
+//! does not parse as the intended document, everything is written anew.
 
 use super::emit;
 use crate::front_matter::{self, Document, Entry, Node, NodeKind};

@@ -1,5 +1,8 @@
 //! Converts to the open format: keys of v1 without an equivalent become keys with the same meaning,
 //! or are reported as lost.
+//!
+//! A restriction that is lost makes the skill more powerful, so such losses are marked for the
+//! caller.
 
 use std::collections::BTreeSet;
 

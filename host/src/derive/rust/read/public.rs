@@ -1,4 +1,7 @@
 //! Collects the names that other crates can use, page by page.
+//!
+//! Each public item is described on exactly one page, under its own path if that is public and
+//! otherwise under the first `pub use` that reaches it. Other pages refer to that page.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,7 @@
 //! Objects of a repository, read by git from an empty repository and checked against their names.
+//!
+//! The temporary repository has no configuration, hooks or filters of the source repository; it
+//! only borrows the source's object directory. Output and time of every git command are limited.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,5 +1,8 @@
 //! Reads a repository's own files: the location of its objects, and the object that a revision
 //! refers to.
+//!
+//! Only plain files such as `HEAD`, refs and packed refs are read. Repositories that borrow objects
+//! from others (`alternates`) are refused.
 
 use std::path::{Path, PathBuf};
 
