@@ -152,7 +152,7 @@ impl HostState {
 
     /// Counts a call of this import if there is a meter. A guest can wait for the person only
     /// inside an import, so imports mark the current call as the holder of the instance: its pauses
-    /// then also extend the deadlines of the calls that wait for the instance.
+    /// then also extend the waiting limit of the calls that wait for the instance.
     pub(super) fn counted(&mut self, import: &'static str) -> &mut Self {
         if let Some(pauses) = &self.pauses {
             holding(pauses);

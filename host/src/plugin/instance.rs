@@ -161,10 +161,10 @@ impl Slot {
 
     /// Waits for the warm instance, or takes a permit for an extra one. A call that another plugin
     /// caused must not wait: the other plugin is itself in a call, and two plugins that wait for
-    /// each other would deadlock until their deadlines. It gets an extra instance instead, which is
-    /// discarded afterwards. If all [`MAX_EXTRA`] permits are taken, it waits like any other call.
-    /// A plugin that never waits for others cannot deadlock, so its calls run one after the other
-    /// and its reads and writes (a log, a sum) do not interleave.
+    /// each other would deadlock until the limit on waiting. It gets an extra instance instead,
+    /// which is discarded afterwards. If all [`MAX_EXTRA`] permits are taken, it waits like any
+    /// other call. A plugin that never waits for others cannot deadlock, so its calls run one after
+    /// the other and its reads and writes (a log, a sum) do not interleave.
     async fn wait_or_another(
         &self,
         caller: &Caller,
