@@ -101,8 +101,8 @@ impl Reader {
     }
 }
 
-/// Splits a text at commas and whitespace outside of brackets. A bracket that opens after
-/// whitespace belongs to the item before it.
+/// Splits a text at commas and whitespace outside of brackets. A `(` after whitespace belongs to
+/// the item before it.
 pub(super) fn split(text: &str, [open, close]: [char; 2]) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
     let mut depth = 0_usize;
