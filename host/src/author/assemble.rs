@@ -1,4 +1,8 @@
-//! Puts a plugin's files where Rind loads them from, each in one step.
+//! Writes the files of a built plugin to the location that Rind loads them from, each atomically.
+//!
+//! An existing plugin is replaced only when the new directory is complete, so that a session never
+//! loads half of a build. Directories that are not plugins are never replaced, and symlinks are
+//! refused.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,10 +15,11 @@ use super::BuildError;
 use super::folder::{PluginFolder, file_error};
 use crate::disk::exchange;
 
-/// Deepest folder of a plugin.
+/// Maximum depth of a plugin's directory.
 const MAX_DEPTH: u32 = 16;
 
-/// Files and folders of a plugin's folder that belong to the plugin, besides the component, with the depth that they may have.
+/// Files and directories that belong to a plugin, besides the component, each with its maximum
+/// depth.
 const PARTS: [(&str, u32); 4] = [
     ("plugin.toml", 0),
     ("README.md", 0),
@@ -22,15 +27,16 @@ const PARTS: [(&str, u32); 4] = [
     ("skills", MAX_DEPTH),
 ];
 
-/// Writes the component to the place in the crate's own folder that its manifest names, and returns that place.
+/// Writes the component to the path in the crate's own directory that its manifest names. Returns
+/// that path.
 pub(super) fn in_place(plugin: &PluginFolder, component: &[u8]) -> Result<PathBuf, BuildError> {
     let path = plugin.dir.join(&plugin.component);
     write(&path, component).map_err(|source| file_error(&plugin.name, &path, source))?;
     Ok(path)
 }
 
-/// Makes `OUT/NAME` from the crate's folder and the component, in place of what an earlier build made there unless that is the
-/// same, and returns the place of the component.
+/// Creates `OUT/NAME` from the crate's directory and the component. Replaces the output of an
+/// earlier build unless it is identical. Returns the path of the component.
 pub(super) fn in_out(
     plugin: &PluginFolder,
     component: &[u8],
@@ -61,25 +67,29 @@ fn assemble(plugin: &PluginFolder, component: &[u8], out: &Path, place: &Path) -
         }
     }
     write(&fresh.path().join(&plugin.component), component)?;
-    // Two builds into one folder must not take each other's place away. The lock goes with the handle; where a file system
-    // cannot lock folders (flock(2) on NFS), the second of two at once may fail and say so.
+    // Two concurrent builds into one directory must not exchange each other's output away. The lock
+    // is released with the handle. If the file system cannot lock directories (flock(2) on NFS),
+    // the second of two concurrent builds may fail with an error.
     let one_at_a_time = fs::File::open(out)?;
     let _ = one_at_a_time.lock();
-    // Somebody may be loading what is there; there is no reason to move it. What cannot be read is not the same.
+    // Do not replace identical output, because a session may be loading it. A directory that cannot
+    // be read counts as different.
     if is_same(fresh.path(), place, MAX_DEPTH + 1).unwrap_or(false) {
         return Ok(());
     }
-    // Exchanged, so that whoever loads plugins meanwhile finds one or the other. What was there goes with the temporary folder.
+    // Exchange the directories atomically, so that a session that loads plugins meanwhile finds one
+    // or the other. The old output is removed with the temporary directory.
     if place.symlink_metadata().is_ok() {
         return exchange(fresh.path(), place);
     }
     fs::rename(fresh.path(), place)?;
-    // It has moved; there is nothing left to remove.
+    // The temporary directory was renamed, so there is nothing left to remove.
     let _ = fresh.keep();
     Ok(())
 }
 
-/// Whether two folders, or files, hold the same. What is nested more deeply is not looked at and counts as another.
+/// Whether two directories or files have the same content. Anything nested deeper than `depth`
+/// counts as different.
 fn is_same(one: &Path, other: &Path, depth: u32) -> io::Result<bool> {
     let kind = one.symlink_metadata()?.file_type();
     if other.symlink_metadata()?.file_type() != kind {
@@ -108,7 +118,8 @@ fn is_same(one: &Path, other: &Path, depth: u32) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Copies a file, or a folder with what is in it. A link is refused: it would mean something else where the plugin goes.
+/// Copies a file or directory recursively. Refuses symlinks: at the new location they could lead to
+/// another file.
 fn copy(from: &Path, to: &Path, depth: u32) -> io::Result<()> {
     let kind = from.symlink_metadata()?.file_type();
     let refused = |why: &str| io::Error::other(format!("{} {why}", from.display()));

@@ -1,7 +1,8 @@
-//! `rind plugin build`: makes components of plugins in Rust, JavaScript or Python and puts each where its manifest says.
+//! `rind plugin build`: builds the components of plugins in Rust, JavaScript or Python and stores
+//! each at the path in its manifest.
 //!
-//! Each language is built with its own ordinary tools. What a built component may do is not this module's business. Start
-//! from [`build`].
+//! Each language is built with its own ordinary tools. This module does not check the permissions
+//! of a built component. Start from [`build`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,21 +16,24 @@ use super::{BuildError, assemble, interpreted, rust, toolchain};
 use crate::plugin::contract::stamp;
 use crate::plugin::manifest::FILE_NAME;
 
-/// Receiver of what is going on, line by line. Lines of the tools are passed on as they are and may hold control characters.
+/// Callback for progress, called with one line at a time. Lines of the tools are passed on
+/// unchanged and may contain control characters.
 pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Options of a build.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
-    /// Folders, each with `plugin.toml` and the file of its language: `Cargo.toml`, `package.json` or `pyproject.toml`.
+    /// Directories, each with `plugin.toml` and the manifest of its language: `Cargo.toml`,
+    /// `package.json` or `pyproject.toml`.
     pub dirs: Vec<PathBuf>,
-    /// Folder in which to assemble `NAME/` with all files of a plugin; `None` writes only the component, into its own folder.
+    /// Directory in which to assemble `NAME/` with all files of a plugin; `None` writes only the
+    /// component, into the plugin's own directory.
     pub out: Option<PathBuf>,
-    /// Deadline of one call of a compiler. First builds download and compile dependencies.
+    /// Timeout of one compiler call. First builds download and compile dependencies.
     pub deadline: Duration,
 }
 
-/// One plugin that was built.
+/// Plugin that was built.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BuiltPlugin {
     /// Name of the plugin.
@@ -38,23 +42,23 @@ pub struct BuiltPlugin {
     pub path: PathBuf,
     /// Size of the component.
     pub bytes: u64,
-    /// Seconds from the start of its compiler until its component was there.
+    /// Seconds from the start of the compiler until the component was written.
     pub seconds: f64,
 }
 
 /// Outcome of a build.
 #[derive(Debug, Default)]
 pub struct BuildReport {
-    /// Plugins that were built, in the order they were asked for.
+    /// Built plugins, in the requested order.
     pub built: Vec<BuiltPlugin>,
-    /// Errors of those that failed; each names its plugins.
+    /// Errors of the plugins that failed; each names its plugins.
     pub failed: Vec<BuildError>,
 }
 
-/// Builds plugins. One that fails does not keep the others from being built.
+/// Builds plugins. A failure of one plugin does not stop the others.
 ///
 /// # Errors
-/// Nothing can be built: no toolchain, no target, cancelled.
+/// Nothing can be built: no toolchain, no target, or cancelled.
 pub async fn build(
     options: &BuildOptions,
     progress: &Progress,
@@ -112,7 +116,7 @@ fn is_rust(plugin: &PluginFolder) -> bool {
     matches!(plugin.language, Language::Rust { .. })
 }
 
-/// Puts a component where it belongs, with the manifest in it.
+/// Stores a component, with the manifest in it, at its final path.
 pub(super) fn place(
     plugin: &PluginFolder,
     component: &Path,
@@ -133,7 +137,7 @@ pub(super) fn place(
     })
 }
 
-/// Reads a component and adds the manifest to it.
+/// Reads a component and appends the manifest to it.
 fn with_manifest(plugin: &PluginFolder, component: &Path) -> Result<Vec<u8>, BuildError> {
     let read =
         |path: &Path| std::fs::read(path).map_err(|source| file_error(&plugin.name, path, source));

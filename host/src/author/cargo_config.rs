@@ -1,7 +1,7 @@
-//! Flags of the compiler in cargo's own settings, which decide where further ones have to stand.
+//! Compiler flags in cargo's configuration, which decide how additional flags must be passed.
 //!
-//! Cargo takes flags from one place: those of `[target.…]` where there are any for the target, else those of `[build]`. A flag that is
-//! given for the other place has no effect, without a word.
+//! Cargo takes `rustflags` from only one table: from `[target.…]` if any entry matches the target,
+//! otherwise from `[build]`. Flags that are passed for the other table are silently ignored.
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +10,15 @@ use toml::{Table, Value};
 
 use super::target::TARGET;
 
-/// The part of a settings file that is read.
+/// Part of a configuration file that is read.
 #[derive(Deserialize)]
 struct Settings {
     #[serde(default)]
     target: Table,
 }
 
-/// Whether cargo's settings for a folder have flags under `[target.…]` for plugins. `cfg` is what `rustc --print cfg` says of the
-/// target.
+/// Whether cargo's configuration for a directory has flags under `[target.…]` for plugins. `cfg` is
+/// the output of `rustc --print cfg` for the target.
 pub(super) fn has_target_flags(folder: &Path, cargo_home: Option<&Path>, cfg: &str) -> bool {
     let above = folder.ancestors().map(|folder| folder.join(".cargo"));
     let folders = above.chain(cargo_home.map(Path::to_owned));
@@ -36,7 +36,7 @@ pub(super) fn has_target_flags(folder: &Path, cargo_home: Option<&Path>, cfg: &s
         })
 }
 
-/// Reads the settings in a folder. What is wrong with them is for cargo to say.
+/// Reads the configuration in a directory. Errors are left to cargo.
 fn settings(folder: &Path) -> Option<Settings> {
     let paths: [PathBuf; 2] = ["config", "config.toml"].map(|name| folder.join(name));
     let text = paths
@@ -45,7 +45,7 @@ fn settings(folder: &Path) -> Option<Settings> {
     toml::from_str(&text).ok()
 }
 
-/// Whether a key such as `cfg(all(target_os = "wasi", not(unix)))` is about a target.
+/// Whether a key such as `cfg(all(target_os = "wasi", not(unix)))` matches the target.
 fn holds(key: &str, cfg: &str) -> bool {
     let inner = key
         .trim()
@@ -72,7 +72,7 @@ fn is_true(expression: &str, cfg: &str) -> bool {
     }
 }
 
-/// The parts of a list, with commas between them that are in no parentheses.
+/// Splits a list at the commas outside of parentheses.
 fn parts(list: &str) -> Vec<&str> {
     let (mut depth, mut from, mut parts) = (0_usize, 0, Vec::new());
     for (at, byte) in list.bytes().enumerate() {

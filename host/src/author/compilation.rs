@@ -1,7 +1,9 @@
-//! Flags and variables that plugins in Rust are compiled with, by `rind plugin build` and by the build script of this crate.
+//! Flags and environment variables for compiling plugins in Rust, shared by `rind plugin build` and
+//! the build script of this crate.
 //!
-//! The same source is to give the same bytes wherever it lies and whoever compiles it; with the same flags, what one of the two
-//! compiled serves the other. Needs nothing but the standard library, because the build script includes this file.
+//! The same source must produce the same bytes, regardless of its location and of who compiles it;
+//! with the same flags, the two also share their build artifacts. This file may depend only on the
+//! standard library, because the build script includes it.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -9,26 +11,28 @@ use std::path::{Path, PathBuf};
 
 use super::target::TARGET;
 
-/// Name of the cargo profile, and of its folder in the target folder.
+/// Name of the cargo profile, and of its subdirectory in the target directory.
 pub(crate) const PROFILE: &str = "plugin";
 
-/// The profile. Given on the command line, so that any crate gets it without writing it.
+/// Settings of the profile. Passed on the command line, so that every crate gets them without
+/// declaring the profile.
 const SETTINGS: [&str; 8] = [
     "inherits=\"release\"",
-    // A component is stripped of it anyway.
+    // Components are stripped anyway.
     "debug=false",
     "opt-level=3",
     "lto=true",
     "codegen-units=1",
     "strip=true",
     "panic=\"abort\"",
-    // Macros run here and are not part of a component: in one part each they are compiled soonest.
+    // Macros run on this machine and are not part of a component: a single codegen unit compiles
+    // them fastest.
     "build-override.codegen-units=1",
 ];
 
-/// Variables that say where the toolchain and its settings are and how to reach the network. All others are left out: those
-/// that a surrounding `cargo run` sets are about another crate (`CARGO_MANIFEST_DIR`, `RUSTFLAGS`, `LD_LIBRARY_PATH`), and
-/// build scripts must not see keys.
+/// Environment variables with the location of the toolchain and its settings, and for network
+/// access. All others are removed: variables from a surrounding `cargo run` are about another crate
+/// (`CARGO_MANIFEST_DIR`, `RUSTFLAGS`, `LD_LIBRARY_PATH`), and build scripts must not see API keys.
 pub(crate) const NAMES: &[&str] = &[
     "CARGO_HOME",
     "CARGO_TARGET_DIR",
@@ -49,7 +53,7 @@ pub(crate) const NAMES: &[&str] = &[
     "no_proxy",
 ];
 
-/// Beginnings of the names of further ones.
+/// Prefixes of the names of further variables.
 pub(crate) const PREFIXES: &[&str] = &["CARGO_NET_", "CARGO_HTTP_"];
 
 /// Machine that plugins are compiled on.
@@ -59,11 +63,12 @@ pub(crate) struct Machine<'a> {
     pub(crate) version: &'a str,
     /// Output of `rustc --print sysroot`.
     pub(crate) sysroot: &'a Path,
-    /// Target folder that cargo was told; a workspace's own is within the workspace.
+    /// Target directory from the environment; without it, cargo uses the workspace's own.
     pub(crate) target_dir: Option<PathBuf>,
-    /// Folder where cargo keeps the sources of what is depended on.
+    /// Directory where cargo stores the sources of dependencies.
     pub(crate) cargo_home: Option<PathBuf>,
-    /// Whether cargo's settings have flags for this target alone, beside which those of all targets have no effect.
+    /// Whether cargo's configuration has flags for this target, in which case flags for all targets
+    /// are ignored.
     pub(crate) has_target_flags: bool,
 }
 
@@ -82,15 +87,15 @@ impl Machine<'_> {
         args
     }
 
-    /// Returns the setting that keeps the folders of this machine out of components. As a setting and not as `RUSTFLAGS`, which
-    /// would take the place of a workspace's own flags.
+    /// Returns the configuration that keeps paths of this machine out of components. Not passed as
+    /// `RUSTFLAGS`, because that would replace the workspace's own flags.
     fn remap(&self) -> String {
         let mut lines = self.version.lines();
         let commit = lines.find_map(|line| line.strip_prefix("commit-hash: "));
         let library = self.sysroot.join("lib/rustlib/src/rust");
         let mut folders = vec![
             (self.workspace.to_owned(), "/plugin".to_owned()),
-            // The standard library's own name for it, also where its source is installed.
+            // Path that the precompiled standard library uses, also if its source is installed.
             (library, format!("/rustc/{}", commit.unwrap_or("unknown"))),
         ];
         let named = [&self.target_dir, &self.cargo_home].into_iter();

@@ -12,14 +12,14 @@ static RUST_MACROS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/rust/m
 static JAVASCRIPT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/js");
 static PYTHON: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/python");
 
-/// Manifests of the Rust SDK, of its macros, and of the workspace that they take versions from.
+/// `Cargo.toml` of the Rust SDK, its macros and the workspace that they inherit versions from.
 pub(super) const RUST_MANIFESTS: [&str; 3] = [
     include_str!("../../../sdk/rust/Cargo.toml"),
     include_str!("../../../sdk/rust/macros/Cargo.toml"),
     include_str!("../../../Cargo.toml"),
 ];
 
-/// A file: its path and its bytes.
+/// File: its path and its content.
 pub(super) type Embedded = (&'static str, &'static [u8]);
 
 /// Returns the files of the contract: one interface each, and the table of points.
@@ -28,7 +28,8 @@ pub(super) fn contract() -> impl Iterator<Item = Embedded> {
     files.filter(|(name, _)| !name.ends_with(".md"))
 }
 
-/// Returns the docs of an interface of the contract: of a point, first the moment that it stands for.
+/// Returns the docs of an interface of the contract. The docs of a point begin with the moment at
+/// which it is called.
 #[cfg(feature = "cli")]
 pub(crate) fn interface_docs(name: &str) -> Option<String> {
     let text = WIT.get_file(format!("{name}.wit"))?.contents_utf8()?;
@@ -39,7 +40,7 @@ pub(crate) fn interface_docs(name: &str) -> Option<String> {
     (!docs.is_empty()).then(|| docs.join("\n"))
 }
 
-/// Returns the sources of the Rust SDK and of its macros, each below the folder of its crate.
+/// Returns the sources of the Rust SDK and its macros, each with the directory of its crate.
 pub(super) fn rust_sdk() -> impl Iterator<Item = (String, &'static [u8])> {
     let place = |folder: &'static str, dir: &'static Dir<'static>| {
         let files = all(dir).into_iter();
@@ -55,7 +56,7 @@ pub(super) fn javascript_sdk() -> impl Iterator<Item = Embedded> {
     files.into_iter()
 }
 
-/// Returns the files of the Python SDK: the package, and the stubs for editors.
+/// Returns the files of the Python SDK: the package, and the type stubs for editors.
 pub(super) fn python_sdk() -> impl Iterator<Item = Embedded> {
     let mut files = all(&PYTHON);
     let is_sdk = |name: &str| name.starts_with("rind_sdk/") || name.starts_with("stubs/");
@@ -63,13 +64,14 @@ pub(super) fn python_sdk() -> impl Iterator<Item = Embedded> {
     files.into_iter()
 }
 
-/// Returns the text of a template; empty when there is none of this name, which a test of every kind and language would show.
+/// Returns the text of a template; empty if there is none of this name, which a test over all kinds
+/// and languages would detect.
 pub(super) fn template(name: &str) -> &'static str {
     let file = TEMPLATES.get_file(name);
     file.and_then(File::contents_utf8).unwrap_or_default()
 }
 
-/// Every file in a folder and below it.
+/// Returns every file in a directory, recursively.
 fn all(dir: &'static Dir<'static>) -> Vec<Embedded> {
     let entries = dir.entries().iter().flat_map(|entry| match entry {
         DirEntry::Dir(dir) => all(dir),

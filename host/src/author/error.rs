@@ -1,28 +1,31 @@
 //! Errors of plugin builds.
+//!
+//! Messages name the plugin (or plugins) concerned and, where there is one, the remedy. Output of
+//! compilers is included, because it is the actual explanation.
 
 use std::path::PathBuf;
 
 use super::target;
 use crate::tool::process::SpawnError;
 
-/// Error that kept one plugin, or all of them, from being built.
+/// Error that prevented one plugin, or all of them, from being built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A file of the plugin could not be read or written.
     #[error("plugin `{plugin}`: {path}: {source}")]
     File {
-        /// Name of the plugin, or of its folder while the name is not known.
+        /// Name of the plugin, or of its directory if the name is not known yet.
         plugin: String,
         path: PathBuf,
         /// Error of the system.
         #[source]
         source: std::io::Error,
     },
-    /// `plugin.toml` or `Cargo.toml` does not say what is needed.
+    /// `plugin.toml` or `Cargo.toml` lacks a required value, or has an invalid one.
     #[error("plugin `{plugin}`: {path}: {problem}")]
     Manifest {
-        /// Name of the plugin, or of its folder while the name is not known.
+        /// Name of the plugin, or of its directory if the name is not known yet.
         plugin: String,
         path: PathBuf,
         problem: String,
@@ -32,31 +35,31 @@ pub enum BuildError {
     SameName {
         plugin: String,
         first: PathBuf,
-        /// Folder of the other.
+        /// Directory of the other plugin.
         second: PathBuf,
     },
     #[error("cannot run cargo: {0}. Install Rust from https://rustup.rs")]
     NoCargo(#[source] SpawnError),
-    /// The wasm32-wasip2 target is missing and there is no rustup to add it.
+    /// The wasm32-wasip2 target is missing, and rustup is not installed.
     #[error("{}", target::missing(sysroot))]
     NoRustup {
         /// Folder of the toolchain.
         sysroot: PathBuf,
     },
-    /// The wasm32-wasip2 target is missing and rustup did not add it.
+    /// The wasm32-wasip2 target is missing, and rustup failed to add it.
     #[error("{text}")]
     NotAdded {
-        /// The command, its output and the remedy.
+        /// Command, its output and the remedy.
         text: String,
     },
-    /// A tool of the plugin's language is not there.
+    /// A tool of the plugin's language is missing.
     #[error("plugin `{plugin}`: {tool} is missing; bring it with `{command}`, in {dir}")]
     NoTool {
         plugin: String,
         tool: String,
-        /// Command that installs it.
+        /// Command that installs the tool.
         command: String,
-        /// Folder to run the command in.
+        /// Directory in which to run the command.
         dir: PathBuf,
     },
     /// A program of the toolchain failed.
@@ -76,25 +79,26 @@ pub enum BuildError {
         plugins: Vec<String>,
         /// Output of cargo and the compiler.
         text: String,
-        /// Whether each line of it was handed to [`Progress`](super::build::Progress) before.
+        /// Whether each line of the output was already passed to
+        /// [`Progress`](super::build::Progress).
         was_streamed: bool,
     },
-    /// The crate was built but there is no component.
+    /// The crate was built, but there is no component.
     #[error(
         "plugin `{plugin}`: cargo built no component of package `{package}`. Its Cargo.toml needs `[lib]` with \
          `crate-type = [\"cdylib\"]`"
     )]
     NoComponent { plugin: String, package: String },
-    /// The module has nothing that Rind would call.
+    /// The module exports nothing that Rind would call.
     #[error("plugin `{plugin}`: {path} has no hook and no tool. {todo}")]
     NoExports {
         plugin: String,
         /// Path of the module.
         path: PathBuf,
-        /// Change that helps, as a sentence.
+        /// Remedy, as a sentence.
         todo: String,
     },
-    /// The build ran into its deadline.
+    /// The build exceeded its deadline.
     #[error("plugin {}: the build was stopped after {seconds} s", quoted(.plugins))]
     Deadline {
         /// Names of the plugins that were being built.
@@ -103,7 +107,7 @@ pub enum BuildError {
     },
     #[error("the build was cancelled")]
     Cancelled,
-    /// The path of the assembled plugin holds something that is not a plugin.
+    /// The output path of the plugin contains something that is not a plugin.
     #[error(
         "plugin `{plugin}`: {path} is in the way: it is not a plugin folder and is not overwritten"
     )]

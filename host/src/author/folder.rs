@@ -1,4 +1,7 @@
-//! A plugin's folder: the few things of `plugin.toml` and of its language's own file that building needs.
+//! Directory of a plugin: the values of `plugin.toml` and of the language's own manifest that a
+//! build needs.
+//!
+//! Everything else in these files is checked by the plugin loader and by the language's tools.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -7,42 +10,42 @@ use serde::Deserialize;
 
 use super::BuildError;
 
-/// Largest manifest that is read.
+/// Maximum size of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 
-/// Module of a Python plugin whose `pyproject.toml` does not name another.
+/// Module of a Python plugin if `pyproject.toml` names none.
 const PYTHON_MODULE: &str = "plugin";
 
 #[derive(Clone, Debug)]
 pub(super) struct PluginFolder {
-    /// The folder, without links.
+    /// Path of the directory, without symlinks.
     pub(super) dir: PathBuf,
     pub(super) name: String,
     pub(super) component: PathBuf,
-    /// Language, with what its own file says.
+    /// Language, with the values from its own manifest.
     pub(super) language: Language,
 }
 
-/// Language of a plugin, told by the file that its tools have in the folder.
+/// Language of a plugin, recognized by the manifest of its tools in the directory.
 #[derive(Clone, Debug)]
 pub(super) enum Language {
     /// Rust, `Cargo.toml`.
     Rust { package: String },
     /// JavaScript or TypeScript, `package.json`.
     JavaScript {
-        /// Path of the module whose exports are the hooks and tools.
+        /// Path of the module that exports the hooks and tools.
         entry: PathBuf,
     },
     /// Python, `pyproject.toml`.
     Python {
-        /// Name of the module whose classes are the hooks and tools.
+        /// Name of the module with the classes of the hooks and tools.
         module: String,
-        /// Further folders with modules, absolute.
+        /// Further module directories, as absolute paths.
         path: Vec<PathBuf>,
     },
 }
 
-/// The rest of the file is the plugin loader's to check.
+/// Keys of `plugin.toml` that a build needs; the plugin loader checks the rest.
 #[derive(Deserialize)]
 struct PluginKeys {
     name: String,
@@ -84,7 +87,7 @@ struct RindKeys {
     path: Vec<PathBuf>,
 }
 
-/// State while a folder is read.
+/// State while a directory is read.
 struct Reader {
     dir: PathBuf,
     known_as: String,
@@ -207,7 +210,8 @@ impl Reader {
         toml::from_str(text).map_err(|error| self.wrong(file, error.to_string()))
     }
 
-    /// `file` is in the folder; the folder itself when empty.
+    /// Returns an error about `file` in the directory; about the directory itself if `file` is
+    /// empty.
     fn wrong(&self, file: &str, problem: String) -> BuildError {
         let path = match file {
             "" => self.dir.clone(),
@@ -238,7 +242,7 @@ pub(super) fn file_error(plugin: &str, path: &Path, source: io::Error) -> BuildE
     }
 }
 
-/// The name becomes a folder's name.
+/// Whether a text can be a plugin's name, which becomes the name of a directory.
 pub(super) fn is_plugin_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name

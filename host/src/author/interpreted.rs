@@ -1,7 +1,7 @@
-//! Plugins whose component carries an interpreter: JavaScript and Python.
+//! Plugins whose component contains an interpreter: JavaScript and Python.
 //!
-//! Their compilers take a world and a module. The world has what the module exports and what it imports, nothing else: exports
-//! are hooks, and imports are what a plugin asks for.
+//! Their compilers take a world and a module. The world is generated from the module's exports and
+//! imports, and contains nothing else: exports are hooks, and imports are requested permissions.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::tool::process::{Ending, Finished, Stream};
 
 pub(super) struct Work<'a> {
     pub(super) plugin: &'a PluginFolder,
-    /// Folder for what is between source and component.
+    /// Directory for intermediate files.
     pub(super) folder: &'a Path,
     pub(super) progress: &'a Progress,
     deadline: Duration,
@@ -26,14 +26,14 @@ pub(super) struct Work<'a> {
 }
 
 pub(super) struct Tool {
-    /// The program, or its path.
+    /// Program name or path.
     pub(super) program: PathBuf,
     pub(super) name: &'static str,
-    /// Command that installs it in the folder of the plugin.
+    /// Command that installs the tool in the plugin's directory.
     pub(super) install: &'static str,
 }
 
-/// Builds a plugin of a language that is not compiled to a component by itself.
+/// Builds a plugin whose language does not compile to components by itself.
 pub(super) async fn build(
     plugin: &PluginFolder,
     options: &BuildOptions,
@@ -57,7 +57,7 @@ pub(super) async fn build(
         Language::Python { module, path } => {
             (python::component(&work, module, path).await?, "python")
         }
-        // Cargo makes components by itself.
+        // Not reached: cargo builds components itself.
         Language::Rust { .. } => (PathBuf::new(), "rust"),
     };
     stamp(&component, language).map_err(|source| file_error(&plugin.name, &component, source))?;
@@ -65,7 +65,7 @@ pub(super) async fn build(
 }
 
 impl Work<'_> {
-    /// Runs a tool to its end, in the folder of the plugin.
+    /// Runs a tool to completion, in the plugin's directory.
     pub(super) async fn run(
         &self,
         tool: &Tool,
@@ -101,7 +101,8 @@ impl Work<'_> {
             }),
             _ => Err(BuildError::Compile {
                 plugins: vec![self.plugin.name.clone()],
-                // Only lines of standard error were handed on, and some tools write their errors to the other stream.
+                // Only lines of standard error were passed on, and some tools write errors to
+                // standard output.
                 was_streamed: finished.stdout.text().trim().is_empty(),
                 text: format!("{}{}", finished.stdout.text(), finished.stderr.text()),
             }),
@@ -122,7 +123,8 @@ impl Work<'_> {
     }
 }
 
-/// Adds the section that tells the host, before it compiles the component, what that was built with.
+/// Adds the section with the versions that the component was built with, which the host reads
+/// before compiling it.
 fn stamp(component: &Path, language: &str) -> std::io::Result<()> {
     let stamp = stamp::Stamp {
         contract: contract::CURRENT.to_owned(),

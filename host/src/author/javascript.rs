@@ -1,5 +1,5 @@
-//! JavaScript and TypeScript plugins: esbuild makes one module of the source and says what it exports and imports,
-//! componentize-qjs makes a component of that with QuickJS inside.
+//! JavaScript and TypeScript plugins: esbuild bundles the source into one module and reports its
+//! exports and imports; componentize-qjs turns the module into a component that contains QuickJS.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,10 +10,10 @@ use serde::Deserialize;
 use super::interpreted::{Tool, Work};
 use super::{BuildError, lent, world};
 
-/// Command that installs what `package.json` lists.
+/// Command that installs the packages in `package.json`.
 const INSTALL: &str = "npm install";
 
-/// The metafile of esbuild.
+/// Metafile of esbuild.
 #[derive(Deserialize)]
 struct Made {
     outputs: BTreeMap<String, Output>,
@@ -66,7 +66,8 @@ pub(super) async fn component(work: &Work<'_>, entry: &Path) -> Result<PathBuf, 
         world::WORLD.into(),
         "--js".into(),
         module.into(),
-        // The host calls synchronously, and whatever WASI gives is not the plugin's: its imports say what it may do.
+        // The host makes synchronous calls, and WASI must give the plugin nothing: its permissions
+        // come from its own imports only.
         "--sync".into(),
         "--stub-wasi".into(),
         "--opt-size".into(),
@@ -85,7 +86,7 @@ pub(super) async fn component(work: &Work<'_>, entry: &Path) -> Result<PathBuf, 
     Ok(component)
 }
 
-/// Finds a tool that npm installed in the folder, or in one above it, or for the whole machine.
+/// Finds a tool that npm installed in the directory, in a parent directory, or globally.
 fn tool(work: &Work<'_>, name: &'static str) -> Tool {
     let folders = work.plugin.dir.ancestors();
     let mut places = folders.map(|folder| folder.join("node_modules/.bin").join(name));
@@ -98,7 +99,7 @@ fn tool(work: &Work<'_>, name: &'static str) -> Tool {
     }
 }
 
-/// Reads which interfaces the module exports and which it imports.
+/// Returns the interfaces that the module exports and those that it imports.
 fn names(
     work: &Work<'_>,
     entry: &Path,
@@ -145,7 +146,7 @@ fn names(
     Ok((exports, imports))
 }
 
-/// Returns the name that an interface has as an export of a module: `pre-tool` is `preTool`.
+/// Returns the export name of an interface in a module, for example `preTool` for `pre-tool`.
 fn camel_case(name: &str) -> String {
     let mut words = name.split('-');
     let first = words.next().unwrap_or_default().to_owned();

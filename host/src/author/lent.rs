@@ -1,17 +1,18 @@
-//! Handles that a hook is lent, in components of compilers that give them back too late.
+//! Patches components whose compiler returns a lent handle too late.
 //!
-//! A handle must be given back before the hook returns. componentize-qjs does that when the host frees the result, which is
-//! after the return and therefore a trap. Here the functions of such hooks are wrapped, so that each gives its handle back
-//! and then returns; what the compiler does later becomes a function that does nothing.
+//! A guest must drop a borrowed handle before the hook returns. componentize-qjs drops it when the
+//! host frees the result, which is after the return and therefore a trap. This module wraps the
+//! exported functions of such hooks so that each drops its handle and then returns; the compiler's
+//! later drop is redirected to a function that does nothing.
 
 use wasmparser::{BinaryReader, ElementItems, ElementKind, Parser, Payload, TypeRef};
 
 use super::embedded;
 
-/// Beginning of the name under which a module imports the end of a handle.
+/// Prefix of the import name of a function that drops a handle.
 const DROP: &str = "[resource-drop]";
 
-/// Ids of the sections that are looked into or changed: in components, then in modules.
+/// Ids of the sections that are read or changed: in components, then in modules.
 const CORE_MODULE: u8 = 1;
 const COMPONENT: u8 = 4;
 const FUNCTIONS: u8 = 3;
@@ -19,13 +20,13 @@ const EXPORTS: u8 = 7;
 const ELEMENTS: u8 = 9;
 const CODE: u8 = 10;
 
-/// Bytes before the first section.
+/// Length of the header before the first section.
 const HEADER_BYTES: usize = 8;
 
-/// Deepest nesting of components; compilers make two levels.
+/// Maximum nesting of components; compilers produce two levels.
 const MAX_DEPTH: u32 = 8;
 
-/// The component is not of the shape that this compiler makes.
+/// The component does not have the shape that this compiler produces.
 #[derive(Debug, thiserror::Error)]
 #[error("the component that the compiler made cannot be adapted: {0}")]
 pub(super) struct LentError(String);
@@ -36,7 +37,7 @@ impl From<wasmparser::BinaryReaderError> for LentError {
     }
 }
 
-/// Wraps the hooks among `exports` that are lent a handle.
+/// Wraps those hooks in `exports` that get a handle.
 pub(super) fn give_back_in_time(
     component: Vec<u8>,
     exports: &[String],
@@ -59,7 +60,7 @@ pub(super) fn give_back_in_time(
     )))
 }
 
-/// The handle that hooks of a point are lent, by its name in the contract.
+/// Returns the contract's name of the handle that hooks of a point get, if they get one.
 fn lent_to(point: &str) -> Option<&'static str> {
     let file = format!("{point}.wit");
     let (_, bytes) = embedded::contract().find(|(name, _)| *name == file)?;
@@ -162,7 +163,8 @@ impl Module {
         Ok((!module.wrapped.is_empty()).then_some(module))
     }
 
-    /// Index of the first function that is added: the wrappers, and behind them the one that does nothing.
+    /// Returns the index of the first added function: the wrappers, followed by the one that does
+    /// nothing.
     fn first(&self) -> Result<u32, LentError> {
         index(self.types.len())
     }
@@ -205,7 +207,8 @@ impl Module {
             Ok::<(), LentError>(())
         };
         for wrapped in &self.wrapped {
-            // No locals; local.get 0, call, local.get 0, call: the result of the first call stays.
+            // No locals; local.get 0, call, local.get 0, call. The result of the first call stays
+            // on the stack.
             let mut code = vec![0, 0x20, 0, 0x10];
             put_number(&mut code, wrapped.function);
             code.extend([0x20, 0, 0x10]);
@@ -241,7 +244,7 @@ impl Module {
         Ok(made)
     }
 
-    /// The runtime calls the ends of handles through the table.
+    /// Redirects the drop function in the function table, through which the runtime calls it.
     fn elements(&self, body: &[u8]) -> Result<Vec<u8>, LentError> {
         let nothing = self.first()? + index(self.wrapped.len())?;
         let elements = wasmparser::ElementSectionReader::new(BinaryReader::new(body, 0))?;
@@ -259,7 +262,7 @@ impl Module {
             else {
                 return Err(LentError("its table is filled in another way".to_owned()));
             };
-            // With the table named, and the kind of elements: functions.
+            // Element segment with an explicit table index and the element kind "functions".
             put_number(&mut made, 2);
             put_number(&mut made, table_index.unwrap_or(0));
             let mut offset = offset_expr.get_binary_reader();
@@ -276,7 +279,7 @@ impl Module {
     }
 }
 
-/// Sections of a component or module: id and body.
+/// Returns the sections of a component or module, as id and body.
 fn sections(bytes: &[u8]) -> Result<Vec<(u8, &[u8])>, LentError> {
     let rest = bytes.get(HEADER_BYTES..).unwrap_or_default();
     let mut reader = BinaryReader::new(rest, 0);
@@ -290,7 +293,7 @@ fn sections(bytes: &[u8]) -> Result<Vec<(u8, &[u8])>, LentError> {
     Ok(found)
 }
 
-/// The body of a section that is a list, with more items behind.
+/// Returns the body of a list section with more items appended.
 fn appended(body: &[u8], n_more: u32, more: &[u8]) -> Result<Vec<u8>, LentError> {
     let mut reader = BinaryReader::new(body, 0);
     let count = reader.read_var_u32()?;
@@ -303,12 +306,12 @@ fn appended(body: &[u8], n_more: u32, more: &[u8]) -> Result<Vec<u8>, LentError>
 
 fn put_section(bytes: &mut Vec<u8>, id: u8, body: &[u8]) {
     bytes.push(id);
-    // Sections of more than 4 GiB cannot be read either.
+    // A section of more than 4 GiB could not have been read.
     put_number(bytes, u32::try_from(body.len()).unwrap_or(u32::MAX));
     bytes.extend(body);
 }
 
-/// Writes a number as WebAssembly does, in LEB128.
+/// Writes a number in unsigned LEB128, as WebAssembly does.
 fn put_number(bytes: &mut Vec<u8>, mut number: u32) {
     loop {
         let low = u8::try_from(number & 0x7f).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Builds plugins: from a folder with source to a folder that Rind loads.
+//! Builds plugins: from a directory with sources to a directory that Rind loads.
 //!
-//! It must not know sessions or agents. Start from [`build::build`].
+//! This module must not know sessions or agents. Start from [`build::build`].
 
 mod assemble;
 pub mod build;
@@ -26,5 +26,5 @@ pub use error::BuildError;
 pub use sources::sources;
 pub use toolchain::has_target;
 
-/// The target that plugins in Rust are compiled to.
+/// Compilation target of plugins in Rust.
 pub const TARGET: &str = target::TARGET;

@@ -1,7 +1,8 @@
-//! `rind plugin new`: a folder with a plugin that builds, runs and explains itself.
+//! `rind plugin new`: creates a directory with a plugin that builds and runs, and with a README
+//! that explains it.
 //!
-//! The SDK comes along as source: the folder then builds wherever it is copied, with the contract of the Rind that made it.
-//! Start from [`create`].
+//! The SDK is included as source, so that the directory builds wherever it is copied, with the
+//! contract of the Rind version that created it. Start from [`create`].
 
 use std::fs;
 use std::io;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::{embedded, folder};
 
-/// Language of a plugin to make.
+/// Language of a new plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewLanguage {
     /// Rust, built with cargo.
@@ -21,7 +22,7 @@ pub enum NewLanguage {
     Python,
 }
 
-/// Kind of a plugin to make.
+/// Kind of a new plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewKind {
     /// A hook that judges tool calls.
@@ -30,25 +31,25 @@ pub enum NewKind {
     Tool,
     /// A slash command for the person.
     Command,
-    /// A loop, which runs while `rind serve` runs.
+    /// Loop that runs under `rind serve`.
     Loop,
-    /// A part of the system prompt.
+    /// Part of the system prompt.
     Prompt,
 }
 
-/// Error of making a folder.
+/// Error of creating a plugin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NewError {
-    /// The name cannot be that of a plugin.
+    /// The name is not valid for a plugin.
     #[error("{name:?} cannot be the name of a plugin: {why}")]
     Name {
-        /// Name that was given.
+        /// Requested name.
         name: String,
         /// Reason.
         why: String,
     },
-    /// The place is taken.
+    /// The path exists already.
     #[error("{0} is there already and is left as it is; choose another name, or remove it")]
     Exists(PathBuf),
     /// A file could not be written.
@@ -62,22 +63,22 @@ pub enum NewError {
     },
 }
 
-/// End of the manifest of a crate that no workspace takes in.
+/// End of the manifest of a crate that is not a member of a workspace.
 const OWN_WORKSPACE: &str = "# A workspace of its own, wherever the folder lies.\n[workspace]";
 
-/// Differences between the languages.
+/// Properties of a language.
 struct Facts {
-    /// Folder of the templates.
+    /// Directory of the templates.
     folder: &'static str,
-    /// Ending of the source in it.
+    /// Extension of the source template.
     ending: &'static str,
-    /// File of the language's tools.
+    /// Manifest of the language's tools.
     manifest: &'static str,
-    /// Place of the source in the new folder.
+    /// Path of the source in the new directory.
     source: &'static str,
-    /// Commands before the first build.
+    /// Commands that are needed before the first build.
     setup: &'static str,
-    /// Rows of the README's table.
+    /// Rows of the file table in the README.
     files: &'static str,
     /// Steps of the CI file before the build.
     ci_setup: &'static str,
@@ -143,7 +144,7 @@ impl NewKind {
         }
     }
 
-    /// Part of the README that names its hooks, tools and settings.
+    /// Returns the part of the README about its hooks, tools and settings.
     fn about(self) -> &'static str {
         match self {
             Self::Hook => {
@@ -168,7 +169,7 @@ impl NewKind {
         }
     }
 
-    /// Command of the README that runs the plugin with all that it asks for.
+    /// Returns the README's command that runs the plugin with all requested permissions.
     fn run(self) -> &'static str {
         match self {
             Self::Loop => "rind serve --plugin . --grant {{name}}     # runs the loop until Ctrl-C",
@@ -176,7 +177,7 @@ impl NewKind {
         }
     }
 
-    /// Side effects, as they stand in the manifest.
+    /// Returns the side effects in the notation of the manifest.
     fn side_effects(self) -> &'static str {
         match self {
             Self::Hook | Self::Tool | Self::Command | Self::Loop => "\"none\"",
@@ -185,20 +186,21 @@ impl NewKind {
     }
 }
 
-/// A folder that was made.
+/// Directory that was created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Created {
     /// Path of the folder.
     pub folder: PathBuf,
-    /// Manifest of the cargo workspace whose `members` take the crate in; `None` when it is a workspace of its own.
+    /// Manifest of the cargo workspace whose `members` include the crate; `None` if the crate is a
+    /// workspace of its own.
     pub workspace: Option<PathBuf>,
 }
 
-/// Makes `parent/name` with a plugin in it. Nothing is written over: a folder that could not be finished
-/// leaves nothing behind.
+/// Creates `parent/name` with a plugin in it. Overwrites nothing. If an error occurs, no directory
+/// is left behind.
 ///
 /// # Errors
-/// The name is none, something is there, or a file could not be written.
+/// The name is invalid, the path exists, or a file could not be written.
 pub fn create(
     parent: &Path,
     name: &str,
@@ -230,13 +232,14 @@ pub fn create(
     };
     let is_member = workspace.is_some();
     fill(fresh.path(), name, language, kind, is_member).map_err(failed(&place))?;
-    // Without taking the place of an empty folder that came in between, which a plain rename would.
+    // `create_dir` fails if the path was created meanwhile; a plain rename would replace an empty
+    // directory.
     fs::create_dir(&place).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => NewError::Exists(place.clone()),
         _ => failed(&place)(source),
     })?;
     fs::rename(fresh.path(), &place).map_err(failed(&place))?;
-    // It has moved; there is nothing left to remove.
+    // The temporary directory was renamed, so there is nothing left to remove.
     let _ = fresh.keep();
     Ok(Created {
         folder: place,
@@ -244,7 +247,7 @@ pub fn create(
     })
 }
 
-/// Keys of the manifest of a cargo workspace that say which crates are in it.
+/// Keys of a cargo workspace's manifest that decide which crates are members.
 #[derive(serde::Deserialize)]
 struct CargoWorkspace {
     workspace: Option<Members>,
@@ -258,8 +261,8 @@ struct Members {
     exclude: Vec<PathBuf>,
 }
 
-/// Finds the manifest of the cargo workspace whose `members` take in a new folder. A crate there must not be a workspace of its own:
-/// cargo would refuse every command in the workspace.
+/// Finds the manifest of the cargo workspace whose `members` include a new directory. A member must
+/// not declare a workspace of its own: cargo would refuse every command in the workspace.
 fn workspace_around(parent: &Path, name: &str) -> Option<PathBuf> {
     let parent = match parent.as_os_str().is_empty() {
         true => Path::new("."),
@@ -299,7 +302,7 @@ fn fill(
     let sections = embedded::template(&format!("{}.toml", kind.template()));
     let text = |template: &str| {
         let values = [
-            // These two have values in them themselves.
+            // Replaced first, because these two values contain placeholders themselves.
             ("sections", sections.trim_end()),
             ("run", kind.run()),
             ("name", name),
@@ -349,7 +352,7 @@ fn fill(
     }
 }
 
-/// Writes the two crates of the Rust SDK, with the contract in both.
+/// Writes the two crates of the Rust SDK, both with the contract.
 fn rust_sdk(to: &Path) -> io::Result<()> {
     for (path, bytes) in embedded::rust_sdk() {
         put(&to.join(path), bytes)?;
@@ -369,7 +372,8 @@ fn rust_sdk(to: &Path) -> io::Result<()> {
     )
 }
 
-/// Writes what a crate takes from its workspace into its own manifest.
+/// Replaces the values that a crate's manifest inherits from its workspace by the values
+/// themselves.
 fn standalone(manifest: &str, workspace: &str) -> io::Result<String> {
     let parse = |text: &str| toml::from_str::<toml::Table>(text).map_err(io::Error::other);
     let (mut manifest, workspace) = (parse(manifest)?, parse(workspace)?);
@@ -405,13 +409,13 @@ fn standalone(manifest: &str, workspace: &str) -> io::Result<String> {
             package.remove(key);
         }
     }
-    // Lints are for those who change the SDK, and its examples are not here.
+    // The lints are for developers of the SDK, and its examples are not included.
     manifest.remove("lints");
     manifest.remove("example");
     toml::to_string(&manifest).map_err(io::Error::other)
 }
 
-/// The JSON Schema of a manifest.
+/// Returns the JSON Schema of a manifest.
 #[must_use]
 pub fn schema() -> &'static str {
     include_str!("../plugin/manifest/schema.json")

@@ -1,4 +1,5 @@
-//! Python plugins: the module is read for its classes and imports, componentize-py makes a component with CPython inside.
+//! Python plugins: the module is scanned for its classes and imports; componentize-py turns it into
+//! a component that contains CPython.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,11 +9,12 @@ use serde::Deserialize;
 use super::interpreted::{Tool, Work};
 use super::{BuildError, world};
 
-/// Command that installs the compiler where it is looked for.
+/// Command that installs the compiler in the location where it is searched.
 const INSTALL: &str = "python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1";
 
-/// Program that prints the names of a module's classes and of the imports of the contract, its own modules included. It only
-/// parses: the module cannot run outside of a component.
+/// Program that prints the names of a module's classes and of its imports from the contract,
+/// including those of its own submodules. It only parses the source: the module cannot run outside
+/// of a component.
 const SCAN: &str = include_str!("scan.py");
 
 /// Output of [`SCAN`].
@@ -64,7 +66,7 @@ pub(super) async fn component(
     Ok(component)
 }
 
-/// Finds a tool: in the folder's own environment, otherwise on the search path.
+/// Finds a tool in the directory's virtual environment, or otherwise on the search path.
 fn tool(dir: &Path, program: &str, name: &'static str, install: &'static str) -> Tool {
     let own = dir.join(".venv/bin").join(program);
     Tool {
@@ -74,7 +76,7 @@ fn tool(dir: &Path, program: &str, name: &'static str, install: &'static str) ->
     }
 }
 
-/// Returns the folder in which `pip` installed into the plugin's own environment.
+/// Returns the directory where `pip` installs packages in the plugin's virtual environment.
 fn site_packages(dir: &Path) -> Option<PathBuf> {
     let mut entries = std::fs::read_dir(dir.join(".venv/lib")).ok()?;
     entries.find_map(|entry| {

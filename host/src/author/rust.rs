@@ -1,4 +1,8 @@
-//! Rust plugins: one cargo call for each cargo workspace, with the same bytes wherever it lies.
+//! Rust plugins: one call of cargo per cargo workspace. The output does not depend on the
+//! workspace's location.
+//!
+//! Plugins in the same workspace are compiled by one call, which also compiles their dependencies
+//! only once.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,7 +21,7 @@ use super::{BuildError, cargo_config, toolchain};
 use crate::lock::lock;
 use crate::tool::process::{Ending, OnLine, Stream};
 
-/// Returns the folder of the cargo workspace that contains the crate.
+/// Returns the directory of the cargo workspace that contains the crate.
 pub(super) async fn workspace_of(
     plugin: &PluginFolder,
     cancel: &CancellationToken,
@@ -35,8 +39,8 @@ pub(super) async fn workspace_of(
     Ok(manifest.parent().unwrap_or(&plugin.dir).to_owned())
 }
 
-/// Replaces the paths of places in cargo's messages, which are relative to the folder that it ran in, by whole ones: who reads them
-/// does not know that folder.
+/// Makes the paths in cargo's messages absolute. Cargo prints them relative to its working
+/// directory, which the reader does not know.
 fn with_whole_paths(text: &str, dir: &Path) -> String {
     const PLACE: &str = "--> ";
     let lines = text.split_inclusive('\n').map(|line| {
@@ -114,7 +118,7 @@ pub(super) async fn build_workspace(
     Ok(())
 }
 
-/// Returns the arguments of the call of cargo that compiles these plugins.
+/// Returns cargo's arguments for compiling these plugins.
 async fn cargo_arguments(
     workspace: &Path,
     members: &[PluginFolder],
@@ -157,11 +161,12 @@ fn listener(artifacts: Arc<Artifacts>, progress: Progress, started: Instant) -> 
     })
 }
 
-/// The components that cargo said it made, by the `Cargo.toml` they are from, with the seconds it took.
+/// Components that cargo reported, by the path of their `Cargo.toml`, each with the seconds until
+/// it was built.
 #[derive(Default)]
 struct Artifacts(Mutex<BTreeMap<PathBuf, (PathBuf, f64)>>);
 
-/// A message of cargo: the fields that are used.
+/// Message of cargo, reduced to the fields that are used.
 #[derive(Deserialize)]
 struct CargoMessage {
     reason: String,
@@ -180,7 +185,7 @@ struct CargoTarget {
 
 impl Artifacts {
     fn note(&self, line: &str, elapsed: Duration) {
-        // What is not a message is what a build script or a macro printed.
+        // A line that is not a message is output of a build script or a macro.
         let Ok(message) = serde_json::from_str::<CargoMessage>(line) else {
             return;
         };

@@ -1,7 +1,8 @@
-//! Folders that a build takes its code from: whoever can write there decides what a build runs.
+//! Directories that a build takes code from: anyone who can write to them decides which code a
+//! build runs.
 //!
-//! Cargo is asked for what its files name, which runs nothing of theirs. It must not know who may write where. Start from
-//! [`sources`].
+//! Cargo reports the dependencies; `cargo metadata` runs no code of the crates. This module must
+//! not know who can write where. Start from [`sources`].
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -14,10 +15,10 @@ use super::{BuildError, toolchain};
 use crate::lock::lock;
 use crate::tool::process::{Ending, OnLine, Stream};
 
-/// Most crates whose dependencies are followed.
+/// Maximum number of crates whose dependencies are followed.
 const MAX_CRATES: usize = 256;
 
-/// Answer of `cargo metadata`: the fields that are used.
+/// Output of `cargo metadata`, reduced to the fields that are used.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -36,11 +37,12 @@ struct Dependency {
     path: Option<PathBuf>,
 }
 
-/// Returns the folders of the code that a build of the plugin in a folder compiles or runs, without links: that folder first. For Rust
-/// these are its cargo workspace, the folder that cargo builds in, and crates that are depended on by path.
+/// Returns the directories with code that a build of the plugin compiles or runs, without symlinks,
+/// starting with the plugin's own. For Rust, these are its cargo workspace, cargo's target
+/// directory, and path dependencies.
 ///
 /// # Errors
-/// The folder is no plugin, or cargo cannot read its files.
+/// The directory is not a plugin, or cargo cannot read its files.
 pub async fn sources(dir: &Path, cancel: &CancellationToken) -> Result<Vec<PathBuf>, BuildError> {
     let plugin = PluginFolder::read(dir)?;
     let mut found = vec![plugin.dir.clone()];
@@ -56,7 +58,7 @@ pub async fn sources(dir: &Path, cancel: &CancellationToken) -> Result<Vec<PathB
     Ok(found)
 }
 
-/// Adds a folder; whether it was not among them.
+/// Adds a directory. Returns whether it is new.
 fn add(found: &mut Vec<PathBuf>, folder: &Path) -> bool {
     let real = folder.canonicalize();
     let folder = real.unwrap_or_else(|_| folder.to_owned());
@@ -72,7 +74,7 @@ fn same(one: &Path, other: &Path) -> bool {
     real(one).is_some_and(|one| Some(one) == real(other))
 }
 
-/// Adds the packages of npm that are links to folders elsewhere.
+/// Adds npm packages that are symlinks to other directories.
 fn linked(found: &mut Vec<PathBuf>, folder: &Path) {
     add(found, folder);
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -112,7 +114,8 @@ async fn of_crate(
     Ok(())
 }
 
-/// Asks cargo about the workspace of a crate. Always from the folder of the plugin, whose toolchain it is.
+/// Queries cargo about the workspace of a crate. Runs in the plugin's directory, so that its
+/// toolchain is used.
 async fn metadata(
     plugin: &PluginFolder,
     folder: &Path,
@@ -127,7 +130,7 @@ async fn metadata(
         "--manifest-path",
         &*manifest,
     ];
-    // One long line, which comes in pieces.
+    // The output is one long line that arrives in pieces.
     let text: Arc<Mutex<String>> = Arc::default();
     let on_line: OnLine = {
         let text = text.clone();
@@ -147,7 +150,7 @@ async fn metadata(
         .map_err(|error| wrong(plugin, format!("cargo metadata: {error}")))
 }
 
-/// Returns the folders that the workspace puts in place of other crates.
+/// Returns the directories that the workspace's `[patch]` sections substitute for other crates.
 fn patches(plugin: &PluginFolder, workspace: &Path) -> Result<Vec<PathBuf>, BuildError> {
     let path = workspace.join("Cargo.toml");
     let text = std::fs::read_to_string(&path);

@@ -1,37 +1,41 @@
-//! The compilation target of plugins: whether a Rust toolchain has it, and how to install it.
+//! Compilation target of plugins: whether a Rust toolchain has it, and how to install it.
 //!
-//! Needs nothing but the standard library, because build scripts include this file.
+//! This file may depend only on the standard library, because build scripts include it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The target that plugins are compiled to.
+/// Target that plugins are compiled to.
 pub(crate) const TARGET: &str = "wasm32-wasip2";
 
-/// Returns the folder of the target's standard library within the sysroot of a toolchain. It exists when the target is installed.
+/// Returns the directory of the target's standard library in the sysroot of a toolchain. It exists
+/// if the target is installed.
 pub(crate) fn folder(sysroot: &Path) -> PathBuf {
     sysroot.join("lib/rustlib").join(TARGET)
 }
 
-/// Waits until no other process adds a target to the toolchain, and returns the lock; dropping it unlocks.
+/// Waits until no other process adds a target to the toolchain, and returns a lock that is released
+/// on drop.
 ///
-/// rustup has no lock of its own: of two calls at once, one fails. `None` where the folder cannot be locked, as on some network
-/// file systems; the build then goes on without a lock.
+/// rustup has no lock of its own: of two concurrent calls, one fails. Returns `None` if the
+/// directory cannot be locked, as on some network file systems; the build then continues without a
+/// lock.
 pub(crate) fn lock(sysroot: &Path) -> Option<File> {
     let folder = File::open(sysroot.join("lib/rustlib")).ok()?;
     folder.lock().ok()?;
     Some(folder)
 }
 
-/// Returns the arguments with which rustup adds the target to the toolchain of this sysroot, or `None` if rustup did not install
-/// that toolchain: it would add the target to another one.
+/// Returns the arguments with which rustup adds the target to the toolchain of this sysroot; `None`
+/// if rustup did not install that toolchain, because rustup would add the target to another one.
 pub(crate) fn rustup_arguments(sysroot: &Path) -> Option<[&str; 5]> {
     let name = sysroot.file_name()?.to_str()?;
     let parent = sysroot.parent()?.file_name()?;
     (parent == "toolchains").then_some(["target", "add", "--toolchain", name, TARGET])
 }
 
-/// Says that the target is missing, and how to install it with rustup, on Debian and with Nix.
+/// Returns the message that the target is missing, and how to install it with rustup, on Debian and
+/// with Nix.
 pub(crate) fn missing(sysroot: &Path) -> String {
     format!(
         "the Rust in `{}` has no target {TARGET}, and there is no rustup to add it. Plugins are compiled to it. Install it and \
@@ -45,7 +49,8 @@ pub(crate) fn missing(sysroot: &Path) -> String {
     )
 }
 
-/// Says that rustup did not add the target: the command, its output and the remedy.
+/// Returns the message that rustup failed to add the target: the command, its output and the
+/// remedy.
 pub(crate) fn not_added(sysroot: &Path, command: &str, output: &str) -> String {
     format!(
         "the Rust in `{}` has no target {TARGET}, and `{command}` did not add it:\n{}\nRun that command with a network that \

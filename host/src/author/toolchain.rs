@@ -1,4 +1,8 @@
-//! Toolchains: running their programs, and that the Rust of a folder can compile to wasm32-wasip2.
+//! Toolchains: runs their programs, and ensures that the Rust toolchain of a directory can compile
+//! to wasm32-wasip2.
+//!
+//! Programs run in the directory of the plugin or its workspace, where a `rust-toolchain.toml` may
+//! select the toolchain, and with only those environment variables that `compilation.rs` lists.
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -15,19 +19,19 @@ use crate::tool::process::{
     Ending, Finished, OnLine, Process, SpawnError, Streams, environment_with,
 };
 
-/// Deadline of a question to the toolchain; rustup may install a pinned toolchain first.
+/// Timeout of a query to the toolchain. rustup may first install a pinned toolchain.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(600);
 
-/// Bytes of a program's output that are kept for errors.
+/// Bytes of a program's output that are kept for error messages.
 const CAPTURE_BYTES: usize = 256 * 1024;
 
-/// The folder where cargo keeps the sources of what is depended on.
+/// Returns the directory where cargo stores the sources of dependencies.
 pub(super) fn cargo_home() -> Option<PathBuf> {
     let home = || Some(PathBuf::from(variable("HOME")?).join(".cargo"));
     variable("CARGO_HOME").map(PathBuf::from).or_else(home)
 }
 
-/// The folder that cargo was told to build in; a workspace's own is within the workspace.
+/// Returns the target directory from the environment; without it, cargo uses the workspace's own.
 pub(super) fn target_dir() -> Option<PathBuf> {
     variable("CARGO_TARGET_DIR").map(PathBuf::from)
 }
@@ -38,7 +42,7 @@ fn variable(name: &str) -> Option<OsString> {
     Some(value)
 }
 
-/// Runs a program of the toolchain in `cwd`, which decides which toolchain it is.
+/// Runs a program of the toolchain in `cwd`, which decides which toolchain is used.
 pub(super) async fn run(
     program: impl Into<OsString>,
     args: &[impl AsRef<OsStr>],
@@ -64,7 +68,7 @@ pub(super) async fn run(
     .await
 }
 
-/// Asks a program of the toolchain for one line.
+/// Runs a program of the toolchain that prints one line.
 pub(super) async fn ask(
     program: &str,
     args: &[&str],
@@ -75,7 +79,7 @@ pub(super) async fn ask(
     answer_of(asked.map_err(not_run)?, program, args)
 }
 
-/// Asks a program of the toolchain for an answer of any length, and returns its end.
+/// Runs a program of the toolchain with output of any length. Returns how it ended.
 pub(super) async fn ask_in_lines(
     program: &str,
     args: &[&str],
@@ -105,13 +109,13 @@ fn answer_of(finished: Finished, program: &str, args: &[&str]) -> Result<String,
     }
 }
 
-/// Whether the folder's toolchain can compile plugins.
+/// Whether the directory's toolchain can compile plugins.
 pub async fn has_target(cwd: &Path, cancel: &CancellationToken) -> Result<bool, BuildError> {
     let (_, target) = target_folder(cwd, cancel).await?;
     Ok(target.is_dir())
 }
 
-/// The sysroot of the folder's toolchain, and where in it the target is when it is installed.
+/// Returns the sysroot of the directory's toolchain, and the path of the target in it.
 async fn target_folder(
     cwd: &Path,
     cancel: &CancellationToken,
@@ -122,14 +126,14 @@ async fn target_folder(
     Ok((sysroot, target))
 }
 
-/// Sees to it that the folder's toolchain can compile plugins; adds the target when it is missing.
+/// Ensures that the directory's toolchain can compile plugins. Adds the target if it is missing.
 pub(super) async fn ensure_target(
     cwd: &Path,
     progress: &Progress,
     cancel: &CancellationToken,
 ) -> Result<(), BuildError> {
     let (sysroot, target) = target_folder(cwd, cancel).await?;
-    // Another build may be adding it: wait for that one, on a thread that may block.
+    // Another build may be adding the target: wait for its lock, on a thread that may block.
     let of = sysroot.clone();
     let _lock = tokio::task::spawn_blocking(move || target::lock(&of)).await;
     if target.is_dir() {
@@ -142,7 +146,7 @@ pub(super) async fn ensure_target(
         "adding the {TARGET} target to the Rust in {}",
         sysroot.display()
     ));
-    // Its words are shown when it fails.
+    // The output of rustup is shown only if it fails.
     let adding = run("rustup", &arguments, cwd, QUESTION_DEADLINE, None, cancel);
     let finished = adding.await.map_err(|_| BuildError::NoRustup {
         sysroot: sysroot.clone(),

@@ -1,4 +1,5 @@
-//! The world of one plugin: the interfaces that its module exports and imports, with the contract beside it.
+//! World of one plugin: the interfaces that its module exports and imports, written to a directory
+//! together with the contract.
 
 use std::fs;
 use std::io;
@@ -14,7 +15,7 @@ pub(super) const WORLD: &str = "component";
 /// Interfaces that plugins may export besides points.
 const OTHERS: [&str; 4] = ["tools", "implement", "loop", "commands"];
 
-/// Interfaces with types only. A plugin is not asked for them, and bindings need them.
+/// Interfaces with types only. They grant nothing, but bindings need them.
 const TYPES: [&str; 3] = ["types", "payloads", "outcomes"];
 
 /// Returns every interface that a plugin may export, in kebab case.
@@ -23,14 +24,14 @@ pub(super) fn exports() -> impl Iterator<Item = &'static str> {
     points.chain(OTHERS)
 }
 
-/// Whether the host offers an interface of the contract by this name.
+/// Whether the host offers an interface of the contract with this name.
 pub(super) fn is_import(name: &str) -> bool {
     authority::IMPORTS
         .iter()
         .any(|row| row.is_own() && row.name == name)
 }
 
-/// Writes a folder with the contract and a world, and returns its path.
+/// Writes a directory with the contract and a world. Returns its path.
 pub(super) fn write(work: &Path, exports: &[String], imports: &[String]) -> io::Result<PathBuf> {
     let folder = work.join("wit");
     let contract = folder.join("deps/rind");

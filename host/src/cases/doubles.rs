@@ -1,4 +1,8 @@
-//! Doubles of what a case must not reach: secrets, names of hosts, servers, and the person who is asked.
+//! Test doubles for resources that a case must not reach: secrets, host names, servers, and the
+//! person who is asked.
+//!
+//! Everything before the double is real: a request passes the grant check, the address check and
+//! credential injection before its canned response is returned.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,8 +17,8 @@ use crate::lock::lock;
 use crate::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 use crate::tool::approval::{ApprovalAnswer, Approver, Question};
 
-/// Address of every host whose answers are canned. It is public, so that the check of addresses is one that means something,
-/// and nothing connects to it.
+/// Address of every host with canned responses. It is a public address, so that the address check
+/// is exercised; nothing connects to it.
 const CANNED_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 
 /// Secrets of a case.
@@ -26,7 +30,7 @@ impl Secrets for CaseSecrets {
     }
 }
 
-/// One public address for every name.
+/// Resolver that returns one public address for every name.
 pub(super) struct CannedNames;
 
 impl Resolve for CannedNames {
@@ -35,7 +39,7 @@ impl Resolve for CannedNames {
     }
 }
 
-/// Answers requests from the case. One that it does not expect is refused by name.
+/// Answers requests from the case. An unexpected request is refused, with its URL in the error.
 pub(super) fn canned(answers: Vec<CannedAnswer>) -> Canned {
     Arc::new(move |outgoing: &Outgoing<'_>| {
         let is_it = |answer: &&CannedAnswer| {
@@ -68,14 +72,15 @@ pub(super) fn canned(answers: Vec<CannedAnswer>) -> Canned {
     })
 }
 
-/// A person whose answers are written down: about tool calls, and to questions of the plugin.
+/// Person with scripted answers, to approval questions and to questions of the plugin.
 pub(super) struct Person {
     answers: Mutex<std::vec::IntoIter<String>>,
     replies: Mutex<std::vec::IntoIter<String>>,
 }
 
 impl Person {
-    /// A person that gives these answers and replies in order, in each of so many turns.
+    /// Creates a person that gives these answers and replies in order, and repeats the lists in
+    /// each of `turns` turns.
     pub(super) fn new(answers: &[String], replies: &[String], turns: usize) -> Self {
         let all = |texts: &[String]| {
             let all = std::iter::repeat_n(texts, turns).flatten().cloned();

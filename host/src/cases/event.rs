@@ -1,4 +1,7 @@
-//! Events of cases: a hook is called at its point with a payload, without the turn around it.
+//! Events of cases: a hook is called at its point with a payload, without the rest of the turn.
+//!
+//! This is the way to test points that an ordinary turn does not reach, and plugin-defined points.
+//! The hooks still run through the real dispatcher.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +20,8 @@ use crate::point::catalog::{self, for_each_point};
 pub struct GivenEvent {
     /// Name of the point; `owner.NAME` for one that a plugin defines.
     pub point: String,
-    /// Payload, with the names of the contract in snake case. At a point that a plugin defines, what its owner would pass.
+    /// Payload, with the contract's names in snake case. At a plugin-defined point, the payload
+    /// that its owner would pass.
     #[serde(default)]
     pub payload: Value,
     /// Step of the turn.
@@ -26,7 +30,7 @@ pub struct GivenEvent {
 }
 
 impl GivenEvent {
-    /// Whether the point is one that a plugin defines. No other has a dot in its name.
+    /// Whether the point is plugin-defined. Only such points have a dot in their name.
     pub(super) fn is_of_plugin(&self) -> bool {
         self.point.contains('.')
     }
@@ -36,7 +40,7 @@ fn first() -> u32 {
     1
 }
 
-/// One event, or several in order.
+/// Either one event or several in order.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -60,13 +64,13 @@ pub(super) fn one_or_more<'de, D: serde::Deserializer<'de>>(
 /// Result of the events of a case.
 #[derive(Debug, Default)]
 pub(super) struct Fired {
-    /// The last payload as the hooks left it.
+    /// Last payload, as changed by the hooks.
     pub(super) payload: Value,
     /// Warnings for the model.
     pub(super) notes: Vec<String>,
-    /// Whether a hook that must see everything failed, which would have ended a turn.
+    /// Whether a blocking hook failed that must see everything, which would have ended a turn.
     pub(super) is_halted: bool,
-    /// Time of the hooks.
+    /// Duration of the hooks.
     pub(super) took: Duration,
 }
 

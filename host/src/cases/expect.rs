@@ -1,11 +1,14 @@
-//! Comparison of what a case did with what it is expected to do.
+//! Compares the behavior of a plugin in a case with the expected behavior.
+//!
+//! An expectation that is absent is not compared. The result is a list of differences in words; the
+//! case passes if it is empty.
 
 use serde_json::Value;
 
 use super::file::{AgainExpect, Expect, HookExpect};
 use super::seen::{HookSeen, Seen};
 
-/// Differences, each as lines for a person.
+/// Lists the differences, each as lines for a person.
 #[must_use]
 pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
     let mut found = Vec::new();
@@ -100,7 +103,8 @@ pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
     found
 }
 
-/// Notes where a value differs from what is expected: of a table the fields that are given, of a list every item.
+/// Collects the differences between a value and the expected one. Of a table, only the given fields
+/// are compared; of a list, every item.
 fn beneath(place: &str, expected: &Value, is: Option<&Value>, found: &mut Vec<String>) {
     let is_same = match (expected, is) {
         (Value::Object(fields), Some(Value::Object(is))) => {
@@ -124,7 +128,7 @@ fn beneath(place: &str, expected: &Value, is: Option<&Value>, found: &mut Vec<St
     }
 }
 
-/// Whether the loop wants the run that is expected.
+/// Whether the loop requests the expected next run.
 fn is_again(expect: &AgainExpect, seen: &Seen) -> bool {
     seen.again.as_ref().is_some_and(|again| {
         let text = expect.reason.as_deref().unwrap_or_default();
@@ -133,7 +137,7 @@ fn is_again(expect: &AgainExpect, seen: &Seen) -> bool {
     })
 }
 
-/// An expected run of a loop in words.
+/// Describes an expected run of a loop.
 fn next_run(expect: &AgainExpect) -> String {
     let after = expect.after_ms.map(|ms| format!(" after {ms} ms"));
     let reason = expect.reason.as_ref().map(|text| format!(": …{text}…"));
@@ -141,7 +145,7 @@ fn next_run(expect: &AgainExpect) -> String {
     parts.fold("again".to_owned(), |all, part| all + &part)
 }
 
-/// The outcome of a loop's run in words.
+/// Describes the outcome of a loop's run.
 fn run_of_loop(seen: &Seen) -> String {
     match &seen.again {
         Some(again) => format!("again after {} ms: {}", again.after_ms, again.reason),
@@ -150,7 +154,7 @@ fn run_of_loop(seen: &Seen) -> String {
     }
 }
 
-/// A call of a hook in words.
+/// Describes a call of a hook.
 fn shown(call: &HookSeen) -> String {
     let mut text = call.outcome.clone();
     if !call.changed.is_empty() {
@@ -178,12 +182,12 @@ fn shown_expected(expected: &HookExpect) -> String {
     }
 }
 
-/// A text that is not the expected one, in lines for a person.
+/// Describes a text that differs from the expected one, in lines for a person.
 pub(super) fn pair(what: &str, expected: &str, is: &str) -> String {
     format!("{what}\n  expected {expected:?}\n  was      {is:?}")
 }
 
-/// Whether the texts are found in the lines, in this order. An empty list is for no lines at all.
+/// Whether the texts occur in the lines, in this order. An empty list expects no lines at all.
 pub(super) fn holds(texts: &[String], lines: &[String]) -> bool {
     if texts.is_empty() {
         return lines.is_empty();

@@ -1,4 +1,7 @@
-//! The format of case files: `[[case]]` tables with `given` and `expect`.
+//! Format of case files: `[[case]]` tables with `given` and `expect`.
+//!
+//! The types here are the format; [`CaseFile`] reads a file and checks each case for
+//! contradictions, for example a case without expectations, which could never fail.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,14 +19,14 @@ use crate::message::Message;
 use crate::point::catalog;
 use crate::provider::scripted::Reply;
 
-/// Largest file of cases, in bytes.
+/// Maximum size of a case file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Fault of a case that could not fail.
+/// Error message for a case without expectations.
 pub(super) const NOTHING_EXPECTED: &str =
     "it expects nothing, and would pass whatever happens; say in `expect` what is to come of it";
 
-/// A file of cases: of a plugin, or of a skill.
+/// Case file of a plugin or of a skill.
 #[derive(Debug)]
 pub struct CaseFile<C = Case> {
     /// Path of the file.
@@ -32,22 +35,23 @@ pub struct CaseFile<C = Case> {
     pub cases: Vec<C>,
 }
 
-/// A format of cases.
+/// Kind of case: of plugins or of skills.
 pub trait CaseFormat: DeserializeOwned {
-    /// Whether the folder of the cases may be a link, so that plugins in several languages share theirs. Nothing is written there.
+    /// Whether the directory of the cases may be a symlink, so that plugins in several languages
+    /// can share their cases. Nothing is written there.
     const MAY_BE_LINKED: bool;
 
     /// Name of the case.
     fn name(&self) -> &str;
-    /// Whether it has a snapshot.
+    /// Whether the case has a snapshot.
     fn has_snapshot(&self) -> bool;
-    /// Returns the reason why the parts of the case make no sense together, if there is one.
+    /// Returns the reason why the parts of the case contradict each other, if they do.
     fn fault(&self) -> Option<String>;
     /// Sets the line of the case in its file.
     fn set_line(&mut self, line: usize);
 }
 
-/// One case.
+/// Case of a plugin: a situation and the expected behavior.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
@@ -64,7 +68,7 @@ pub struct Case {
     pub line: usize,
 }
 
-/// Situation of a turn, or the hooks to call. Everything may be absent.
+/// Situation of a turn, or the hooks to call. All fields are optional.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Given {
@@ -72,16 +76,16 @@ pub struct Given {
     pub input: Option<String>,
     /// A tool call that the model makes before it answers.
     pub tool: Option<GivenCall>,
-    /// Hooks that are called alone, in order, in place of a turn.
+    /// Hooks that are called instead of a turn, in order.
     #[serde(deserialize_with = "one_or_more")]
     pub event: Vec<GivenEvent>,
-    /// A slash command of the plugin that the person calls, in place of a turn. What it makes as the input of a turn is
-    /// `expect.prompt`, and no turn starts.
+    /// Slash command of the plugin that the person calls, instead of a turn. If it produces the
+    /// input of a turn, that is compared with `expect.prompt`, and no turn starts.
     pub command: Option<GivenCommand>,
-    /// Whether the plugin's loop runs once, in place of a turn.
+    /// Whether the plugin's loop runs once, instead of a turn.
     #[serde(rename = "loop")]
     pub runs_loop: bool,
-    /// Answers of the model, in the format of scripts; they come after `tool`.
+    /// Responses of the model, in the format of scripts; they come after the call in `tool`.
     pub reply: Vec<Reply>,
     /// Earlier messages of the session: `role`, `text`, `tool_calls`, `tool_results`.
     #[serde(deserialize_with = "messages")]
@@ -96,26 +100,26 @@ pub struct Given {
     pub http: Vec<CannedAnswer>,
     /// Secrets for credentials.
     pub secrets: BTreeMap<String, String>,
-    /// Answers of a person who is asked about tool calls: `yes`, `always`, or `no` with a reason behind it. Without this,
-    /// tool calls are approved.
+    /// Scripted answers to approval questions: `yes`, `always`, or `no REASON`. If absent, every
+    /// call is approved.
     pub answers: Option<Vec<String>>,
-    /// Answers of the person to the plugin's own questions, in order: `yes` or `no`, an option, a text. Without this nobody is
-    /// there, and the plugin's defaults count.
+    /// Scripted replies to the plugin's own questions, in order: `yes` or `no`, an option, or a
+    /// text. If absent, there is no person, and the plugin's defaults apply.
     pub replies: Option<Vec<String>>,
 }
 
-/// A call of a slash command.
+/// Call of a slash command.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenCommand {
     /// Name of the command, without the slash.
     pub name: String,
-    /// Arguments: a table where the command has a schema, otherwise the text behind its name.
+    /// Arguments: a table if the command has a schema, otherwise the text after its name.
     #[serde(default)]
     pub arguments: Option<Value>,
 }
 
-/// A tool call of the model.
+/// Tool call of the model.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenCall {
@@ -130,24 +134,24 @@ fn no_arguments() -> Value {
     Value::Object(serde_json::Map::new())
 }
 
-/// Answer of a server.
+/// Response of a server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CannedAnswer {
-    /// Method of the request; any when absent.
+    /// Method of the request; any if absent.
     pub method: Option<String>,
-    /// Whole URL of the request.
+    /// Full URL of the request.
     pub url: String,
-    /// Headers that the request must have, credentials included; names in lower case.
+    /// Headers that the request must have, including credentials; names in lower case.
     #[serde(default)]
     pub with: BTreeMap<String, String>,
-    /// Status code; 200 when absent.
+    /// Status code; 200 if absent.
     #[serde(default = "ok")]
     pub status: u16,
-    /// Headers of the answer.
+    /// Headers of the response.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// Body of the answer.
+    /// Body of the response.
     #[serde(default)]
     pub body: String,
 }
@@ -156,57 +160,61 @@ fn ok() -> u16 {
     200
 }
 
-/// Expected behaviour. What is absent is not compared; a turn that failed is only fine where `stop` says so.
+/// Expected behavior. Absent fields are not compared, except that a failed turn is an error unless
+/// `stop` expects it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expect {
-    /// Output of the turn, the text that the command showed, or the reason why the command or the loop failed.
+    /// Output of the turn, the text that the command showed, or the reason why the command or the
+    /// loop failed.
     pub output: Option<String>,
-    /// Next run that the loop wants.
+    /// Next run that the loop requests.
     pub again: Option<AgainExpect>,
     /// Whether the loop has nothing left to do.
     pub done: Option<bool>,
-    /// Input of a turn that the command made.
+    /// Input of a turn that the command produced.
     pub prompt: Option<String>,
-    /// Questions that the plugin asked, in order, each with its answer, as `Commit on main? no`.
+    /// Questions that the plugin asked, in order, each with its answer, for example `Commit on
+    /// main? no`.
     pub asked: Option<Vec<String>>,
-    /// The plugin's line of status at the end.
+    /// Status line of the plugin at the end.
     pub status: Option<String>,
-    /// Reason for the end of the turn: `done`, `blocked`, `max-steps`, `failed`.
+    /// Stop reason of the turn: `done`, `blocked`, `max-steps`, `failed`.
     pub stop: Option<String>,
     /// Texts of all tool results, in order, as the model sees them.
     pub results: Option<Vec<String>>,
-    /// Outcome of the plugin's hooks by point: of all calls of a hook, one must be so.
+    /// Outcomes of the plugin's hooks, by point. If a hook is called several times, one of the
+    /// calls must match.
     pub hooks: BTreeMap<String, HookExpect>,
-    /// All accesses, in order, as `network GET https://example.com/ done`.
+    /// All accesses, in order, for example `network GET https://example.com/ done`.
     pub accesses: Option<Vec<String>>,
-    /// All accesses that were denied, in order, without the last word.
+    /// All denied accesses, in order, without the outcome at the end.
     pub denials: Option<Vec<String>>,
-    /// Texts that the notices hold, in order; an empty list for none at all.
+    /// Texts that occur in the notices, in order; an empty list expects no notices.
     pub notices: Option<Vec<String>>,
-    /// Texts that the added messages hold, in order.
+    /// Texts that occur in the added messages, in order.
     pub injected: Option<Vec<String>>,
-    /// Warnings for the model, of hooks that the case calls: texts that they hold, in order.
+    /// Texts that occur in the warnings for the model, in order; for cases that call hooks.
     pub notes: Option<Vec<String>>,
-    /// The last payload as the hooks left it: the fields given here, and of lists every item.
+    /// Last payload, as changed by the hooks: the fields given here, and of lists every item.
     pub payload: Option<Value>,
-    /// Compares everything with what is kept in `tests/snapshots`.
+    /// Whether the complete behavior is compared with the snapshot in `tests/snapshots`.
     pub snapshot: bool,
-    /// Texts that the plugin's log lines hold, in order.
+    /// Texts that occur in the plugin's log lines, in order.
     pub log: Option<Vec<String>>,
     /// Metrics by name.
     pub metrics: BTreeMap<String, f64>,
-    /// Contents of files of the workspace after the turn.
+    /// Content of workspace files after the turn.
     pub files: BTreeMap<String, String>,
 }
 
-/// Expected next run of a loop. What is absent is not compared.
+/// Expected next run of a loop. Absent fields are not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgainExpect {
-    /// Milliseconds to wait before it.
+    /// Delay before the run, in milliseconds.
     pub after_ms: Option<u64>,
-    /// Text that the reason holds.
+    /// Text that occurs in the reason.
     pub reason: Option<String>,
 }
 
@@ -220,13 +228,13 @@ pub struct AgainExpect {
 pub enum HookExpect {
     /// The outcome alone: `pass`, `changed`, `asked`, `blocked`, `failed`, `failed-blocking`.
     Outcome(String),
-    /// More of it.
+    /// Outcome with details.
     Whole {
         /// Outcome.
         outcome: String,
-        /// Text that the reason holds.
+        /// Text that occurs in the reason.
         reason: Option<String>,
-        /// Names of what it changed.
+        /// Names of the changed parts.
         changed: Option<Vec<String>>,
     },
 }
@@ -320,11 +328,11 @@ struct File<C> {
     case: Vec<toml::Spanned<C>>,
 }
 
-/// A case file that cannot be read.
+/// Error of reading a case file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The file or its folder cannot be read.
+    /// The file or its directory cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
         /// Path of the file.
@@ -332,7 +340,7 @@ pub enum FileError {
         /// Error of the system.
         source: std::io::Error,
     },
-    /// The file is not a file of cases.
+    /// The file is not a valid case file.
     #[error("{}:{line}:{column}: {message}", path.display())]
     Format {
         /// Path of the file.
@@ -347,7 +355,7 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// Returns the file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
@@ -355,7 +363,7 @@ impl FileError {
         }
     }
 
-    /// Returns the line of the fault; 1 where there is none.
+    /// Returns the line of the error; 1 if it has none.
     #[must_use]
     pub fn line(&self) -> usize {
         match self {
@@ -366,16 +374,16 @@ impl FileError {
 }
 
 impl<C: CaseFormat> CaseFile<C> {
-    /// Reads all files `tests/*.toml` in the folder of a plugin or a skill, by name.
+    /// Reads all files `tests/*.toml` in the directory of a plugin or a skill, sorted by name.
     ///
     /// # Errors
-    /// One of them cannot be read, or is no file of cases.
+    /// A file cannot be read, or is not a valid case file.
     pub fn all(folder: &Path) -> Result<Vec<Self>, FileError> {
         Self::each(folder).into_iter().collect()
     }
 
-    /// Reads the same files, each with its own fault. They must be plain files of at most 1 MiB: whoever runs the cases of
-    /// somebody else must not have other files read.
+    /// Reads the same files, each with its own error. Only regular files of at most 1 MiB are read:
+    /// running the cases of an untrusted plugin must not read other files of the user.
     #[must_use]
     pub fn each(folder: &Path) -> Vec<Result<Self, FileError>> {
         let fault = |path: PathBuf| move |source| FileError::Io { path, source };
@@ -391,17 +399,17 @@ impl<C: CaseFormat> CaseFile<C> {
         let read = |name: &OsString| {
             let path = tests.path(name);
             let text = tests.read(name, MAX_FILE_BYTES);
-            // One that is gone since the folder was listed has no cases.
+            // A file that was removed since the directory was listed has no cases.
             let text = text.map_err(fault(path.clone()))?.unwrap_or_default();
             Self::parse(&path, &text)
         };
         names.iter().map(read).collect()
     }
 
-    /// Reads the text of the file at this path.
+    /// Parses the text of the file at this path.
     ///
     /// # Errors
-    /// It is no file of cases.
+    /// The text is not a valid case file.
     fn parse(path: &Path, text: &str) -> Result<Self, FileError> {
         let place = |at: usize| {
             let before = text.get(..at).unwrap_or_default();

@@ -1,7 +1,8 @@
-//! The folder `tests` of a plugin or a skill: its files are read, written and removed where they lie.
+//! Directory `tests` of a plugin or a skill: its files are read, written and removed in place.
 //!
-//! Whoever wrote a bundle may have put links into it. What is named here is therefore opened one name at a time, and never through
-//! a link; the folder of the bundle itself may be one, because people install bundles so.
+//! The author of a bundle may have put symlinks into it. Therefore every path is opened one name at
+//! a time, without following symlinks; only the bundle's own directory may be a symlink, because
+//! people install bundles that way.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,23 +16,24 @@ use rustix::io::Errno;
 use crate::beneath;
 use crate::clock::new_id;
 
-/// Name of the folder.
+/// Name of the directory.
 const TESTS: &str = "tests";
 
-/// Most files of one folder.
+/// Maximum number of files per directory.
 const MAX_FILES: usize = 1_000;
 
-/// An open folder of cases or snapshots.
+/// Open directory of cases or snapshots.
 pub(super) struct TestFolder {
     path: PathBuf,
     dir: Dir,
 }
 
 impl TestFolder {
-    /// Opens the folder `tests` of a bundle; `None` when there is none. `may_be_linked`: a link in its place is followed.
+    /// Opens the directory `tests` of a bundle; `None` if there is none. Follows a symlink in its
+    /// place if `may_be_linked`.
     ///
     /// # Errors
-    /// It cannot be opened, or is a link that is not followed.
+    /// The directory cannot be opened, or is a symlink that must not be followed.
     pub(super) fn open(bundle: &Path, may_be_linked: bool) -> io::Result<Option<Self>> {
         let named = match bundle.as_os_str().is_empty() {
             true => Path::new("."),
@@ -55,10 +57,10 @@ impl TestFolder {
         bundle.folder(name, false)
     }
 
-    /// Opens a folder in this one, which is made if `is_made` and it is not there.
+    /// Opens a subdirectory; creates it if `is_made` and it is missing.
     ///
     /// # Errors
-    /// It cannot be opened or made, or is a link.
+    /// The directory cannot be opened or created, or is a symlink.
     pub(super) fn folder(&self, name: &OsStr, is_made: bool) -> io::Result<Option<Self>> {
         if is_made {
             match mkdirat(&self.dir, name, Mode::from_raw_mode(0o777)) {
@@ -79,10 +81,10 @@ impl TestFolder {
         }))
     }
 
-    /// Names of what is in it and ends with `.toml`, sorted.
+    /// Returns the sorted names that end with `.toml`.
     ///
     /// # Errors
-    /// It cannot be read, or there is too much in it.
+    /// The directory cannot be read, or has too many files.
     pub(super) fn names(&self) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in self.dir.entries()? {
@@ -101,12 +103,12 @@ impl TestFolder {
         Ok(names)
     }
 
-    /// Reads a file of at most so many bytes; `None` when there is none.
+    /// Reads a file of at most `max_bytes`; `None` if there is none.
     ///
     /// # Errors
-    /// It is no plain file, has more bytes, is not UTF-8, or cannot be read.
+    /// The file is not a regular file, is larger, is not UTF-8, or cannot be read.
     pub(super) fn read(&self, name: &OsStr, max_bytes: u64) -> io::Result<Option<String>> {
-        // Before it is opened: opening a device or a pipe may do something.
+        // Check the type before opening: opening a device or a pipe may have side effects.
         match self.kind(name)? {
             None => return Ok(None),
             Some(FileType::RegularFile) => {}
@@ -114,7 +116,7 @@ impl TestFolder {
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&self.dir, name, flags, Mode::empty())?;
-        // Of what was opened: something else may have taken its place.
+        // fstat the opened descriptor, not the path: the file may have been swapped.
         let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
         if kind != FileType::RegularFile {
             return Err(self.other_kind(name, kind, "file"));
@@ -132,10 +134,10 @@ impl TestFolder {
         Ok(Some(text))
     }
 
-    /// Puts a whole file in place of the plain one of this name, or of none.
+    /// Writes a file atomically, replacing a regular file of this name.
     ///
     /// # Errors
-    /// Something else has the name, or the file cannot be written.
+    /// The name belongs to something other than a regular file, or the file cannot be written.
     pub(super) fn write(&self, name: &str, text: &str) -> io::Result<()> {
         match self.kind(OsStr::new(name))? {
             None | Some(FileType::RegularFile) => {}
@@ -144,15 +146,15 @@ impl TestFolder {
         beneath::replace(&self.dir, name, text.as_bytes(), None, false, &new_id())
     }
 
-    /// Removes a file, or a link and not what it leads to.
+    /// Removes a file; of a symlink, the link and not its target.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// The file cannot be removed.
     pub(super) fn remove(&self, name: &OsStr) -> io::Result<()> {
         self.dir.remove_file(name)
     }
 
-    /// Whole path of something in it.
+    /// Returns the full path of a name in the directory.
     pub(super) fn path(&self, name: &OsStr) -> PathBuf {
         self.path.join(name)
     }

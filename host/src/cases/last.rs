@@ -1,16 +1,17 @@
-//! Costs of the last run of a plugin's cases, kept in the cache: the next run is shown beside them.
+//! Costs of the previous run of a plugin's cases, stored in the cache and shown next to those of
+//! the current run.
 //!
-//! Times differ from machine to machine and from run to run, so nothing here ever fails a case.
+//! Times differ between machines and runs, so a difference never fails a case.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::run::Cost;
 
-/// Costs of cases by `FILE NAME`.
+/// Costs of cases, keyed by `FILE NAME`.
 pub type Costs = BTreeMap<String, Cost>;
 
-/// Costs of the last run of one plugin.
+/// Costs of the previous run of one plugin.
 #[derive(Debug)]
 pub struct LastRun {
     file: PathBuf,
@@ -18,7 +19,8 @@ pub struct LastRun {
 }
 
 impl LastRun {
-    /// Reads the last run of the plugin in `folder`. A file that is missing or damaged is no run.
+    /// Reads the previous run of the plugin in `folder`. A missing or corrupt file is treated as no
+    /// run.
     #[must_use]
     pub fn read(cache: &Path, folder: &Path) -> Self {
         let place = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
@@ -31,13 +33,14 @@ impl LastRun {
         }
     }
 
-    /// Cost of a case in that run.
+    /// Returns the cost of a case in that run.
     #[must_use]
     pub fn cost(&self, case: &str) -> Option<&Cost> {
         self.costs.get(case)
     }
 
-    /// Keeps the costs of a run for the next one. Cases that were not run keep what they had, unless `is_whole`.
+    /// Stores the costs of a run for the next one. Cases that were not run keep their previous
+    /// costs, unless `is_whole`.
     ///
     /// # Errors
     /// The file cannot be written.

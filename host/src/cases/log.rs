@@ -1,5 +1,5 @@
-//! Hears the log lines of plugins while a case runs. They are part of what it did, so they go nowhere else; everything else
-//! goes where it went.
+//! Captures the log lines of plugins while a case runs. They are part of the case's behavior, so
+//! they are not logged; all other events go to the previous subscriber.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -14,10 +14,11 @@ use crate::lock::lock;
 /// Target under which plugins log.
 pub(crate) const TARGET: &str = "plugin";
 
-/// Most lines that are kept: a plugin has a limit a session, and a case is two.
+/// Maximum number of captured lines: a plugin has a limit per session, and a case runs two
+/// sessions.
 const MAX_LINES: usize = 10_000;
 
-/// A line of a plugin.
+/// Log line of a plugin.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     pub(crate) plugin: String,
@@ -25,7 +26,8 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Reads what a plugin logs at the level `info` and above. Nothing else is one.
+    /// Returns the line of an event that a plugin logged at level `info` or above; `None` for other
+    /// events.
     pub(crate) fn of(event: &Event<'_>) -> Option<Self> {
         is_heard(event.metadata()).then(|| {
             let mut line = Self::default();
@@ -35,12 +37,12 @@ impl Line {
     }
 }
 
-/// Lines that were heard and not taken.
+/// Captured lines that were not taken yet.
 #[derive(Clone, Default)]
 pub(super) struct Heard(Arc<Mutex<Vec<Line>>>);
 
 impl Heard {
-    /// Makes a subscriber that hears what plugins log at the level `info` and above.
+    /// Creates a subscriber that captures lines of plugins at level `info` and above.
     pub(super) fn subscriber(&self) -> Dispatch {
         Dispatch::new(Listener {
             heard: self.clone(),
@@ -48,7 +50,7 @@ impl Heard {
         })
     }
 
-    /// Takes the lines since the last time.
+    /// Takes the lines since the last call.
     pub(super) fn take(&self) -> Vec<Line> {
         std::mem::take(&mut lock(&self.0))
     }
@@ -65,7 +67,7 @@ fn is_heard(metadata: &Metadata<'_>) -> bool {
 
 impl Subscriber for Listener {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
-        // What is enabled before may change, and is asked each time.
+        // Not cached, because the level of the previous subscriber may change.
         Interest::sometimes()
     }
 

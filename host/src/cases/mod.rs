@@ -1,15 +1,19 @@
-//! Cases of plugins: turns with a scripted model, or single hooks, in the real sandbox, and what they are expected to do.
+//! Cases of plugins: turns with a scripted model, or single hooks, in the real sandbox, compared
+//! with the expected behavior.
 //!
-//! Owns the format of case files (`file`, read in `folder`; `event` and `payload` for those that call a hook alone), the run of a
-//! case (`run`, with the plugins that it needs, `needed`, and the host of `setup`, in the folders of `workspace` and with the
-//! `doubles` of what it must not reach), what it did (`seen`), the comparison (`expect`, `snapshot`), what it never came to
-//! (`oversight`), and what it cost beside the last run (`last`). `suite` runs all cases of a plugin.
+//! `file` is the format of case files, read through `folder`; `event` and `payload` are for cases
+//! that call a hook directly. `run` runs a case, with the required plugins (`needed`), the host
+//! (`setup`), its directories (`workspace`) and test doubles (`doubles`). `seen` is the observed
+//! behavior, compared by `expect` and `snapshot`; `oversight` finds mistakes in the case itself;
+//! `last` keeps costs for the next run. `suite` runs all cases of a plugin.
 //!
-//! A case runs with all that the plugin asks for; requests are answered from the case after every check of the real way out.
-//! Each runs warm (one instance) and cold (a fresh one for each call), two turns each, because the contract lets the host throw
-//! an instance away at any moment: a plugin that then acts differently fails.
+//! A case runs with all permissions that the plugin asks for; requests pass every check of the real
+//! egress and are then answered from the case. Each case runs warm (one instance) and cold (a fresh
+//! instance per call), two turns each, because the contract lets the host discard an instance at
+//! any moment: a plugin that behaves differently then fails the case.
 //!
-//! Cases of skills (`skill`) are turns of a host without plugins, with the same files, folders and doubles.
+//! Cases of skills (`skill`) are turns of a host without plugins, with the same files, directories
+//! and doubles.
 //!
 //! Start from [`run::run`].
 

@@ -1,30 +1,31 @@
-//! Plugins that the one of a case needs: those that it depends on, and those whose points it implements.
+//! Plugins that the plugin of a case needs: its dependencies, and the owners of points that it
+//! implements.
 //!
-//! They are looked for beside it, as plugins lie in a repository. It must not know how they are loaded: what is not found, the
-//! loader misses.
+//! They are searched in sibling directories, the usual layout of a repository. This module must not
+//! know how plugins are loaded: the loader reports missing ones.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 
-/// Plugins that another needs, by name, each with the folder where it is looked for.
+/// Plugins that another plugin needs, by name, each with the directory where it is searched.
 #[derive(Debug, Default)]
 pub(crate) struct Needed {
-    /// Folders that were found.
+    /// Directories of the plugins that were found.
     pub(crate) found: BTreeMap<String, PathBuf>,
-    /// Folders that are not there.
+    /// Directories that do not contain the plugin.
     pub(super) missing: BTreeMap<String, PathBuf>,
 }
 
 impl Needed {
-    /// Finds what the plugin in `folder` needs, and what that needs in turn.
+    /// Finds the plugins that the plugin in `folder` needs, including indirect needs.
     pub(crate) fn of(folder: &Path) -> Self {
         let mut needed = Self::default();
         let Ok(folder) = folder.canonicalize() else {
             return needed;
         };
-        // A manifest that cannot be read is the loader's to tell of.
+        // The loader reports a manifest that cannot be read.
         let mut open: Vec<Manifest> = Manifest::read(&folder, None).into_iter().collect();
         while let Some(manifest) = open.pop() {
             let owners = manifest.implements.keys();
@@ -48,7 +49,7 @@ impl Needed {
         needed
     }
 
-    /// Says where plugins were looked for that are not there; nothing when all are.
+    /// Describes where missing plugins were searched; empty if none is missing.
     pub(super) fn hint(&self) -> String {
         let places: Vec<String> = self
             .missing

@@ -1,20 +1,21 @@
-//! Mistakes of a case itself that no expectation compares, and for which it would pass without having looked at anything: replies of the
-//! model that were never asked for, a turn that failed, calls of tools that do not exist.
+//! Mistakes in a case itself that no expectation compares, so that the case would pass without
+//! testing anything: replies that the model was never asked for, a failed turn, calls of tools that
+//! do not exist.
 
 use crate::agent::NO_TOOL;
 use crate::event::Event;
 use crate::message::ToolResult;
 
-/// Author of refusals of calls that come to no tool.
+/// Author of refusals of calls of unknown tools.
 const HOST: &str = "host";
 
-/// End of a turn that has its answer.
+/// Stop reason of a turn that was answered.
 pub(super) const DONE: &str = "done";
 
-/// End of a turn that has no answer.
+/// Stop reason of a turn that failed.
 pub(super) const FAILED: &str = "failed";
 
-/// The result of a call of a tool that does not exist.
+/// Returns the result of a call of a tool that does not exist.
 pub(super) fn unknown_tool(event: &Event) -> Option<&ToolResult> {
     match event {
         Event::ToolEnd {
@@ -27,7 +28,7 @@ pub(super) fn unknown_tool(event: &Event) -> Option<&ToolResult> {
     }
 }
 
-/// Tells of calls of tools that do not exist; `key` is the expectation that would compare them.
+/// Describes calls of tools that do not exist. `key` is the expectation that would compare them.
 pub(super) fn unknown_tools(results: &[String], key: &str) -> Option<String> {
     let lines: String = results.iter().map(|text| format!("\n  {text}")).collect();
     (!results.is_empty()).then(|| {
@@ -37,8 +38,9 @@ pub(super) fn unknown_tools(results: &[String], key: &str) -> Option<String> {
     })
 }
 
-/// Tells of replies of the case that were never asked for, by their places from 0. A case that expects the turn to end early, as
-/// `stop` says, may have some: it shows that nobody asks for them.
+/// Describes replies of the case that the model was never asked for, by their indexes. If the case
+/// expects the turn to end early (`stop`), unused replies are allowed: they show that the model is
+/// not asked again.
 pub(super) fn unused_replies(places: &[usize], stop: Option<&str>) -> Option<String> {
     if stop.is_some_and(|stop| stop != DONE) {
         return None;
@@ -56,7 +58,7 @@ pub(super) fn unused_replies(places: &[usize], stop: Option<&str>) -> Option<Str
     ))
 }
 
-/// Tells of a turn that failed, by its number from 1.
+/// Describes a failed turn. `number` counts from 1.
 pub(super) fn failed_turn(number: usize, stop: &str, output: &str) -> String {
     format!("turn {number} ended with `{stop}`: {output}")
 }

@@ -1,4 +1,5 @@
-//! Runs a case: a host with the plugin and what it needs, in folders of its own, two turns warm and two turns cold.
+//! Runs a case: creates a host with the plugin and the plugins that it needs, in temporary
+//! directories, and runs two turns warm and two turns cold.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -34,26 +35,27 @@ use crate::point::payload::StopReason;
 use crate::provider::scripted::{Script, Scripted};
 use crate::session::{Body, SessionSpec};
 
-/// Turns of a session. In the second one a warm instance has been called before.
+/// Number of turns per session. In the second turn, a warm instance was called before.
 pub(super) const TURNS: usize = 2;
 
-/// Means of running cases.
+/// Configuration for running cases.
 #[derive(Clone, Debug)]
 pub struct Runner {
     /// Compiler of components.
     pub compiler: Compiler,
-    /// Folder of the compile cache.
+    /// Directory of the compile cache.
     pub cache: PathBuf,
-    /// File of the key that marks cache entries.
+    /// File with the key of the cache's keyed hashes.
     pub cache_key: PathBuf,
 }
 
 impl Runner {
-    /// Options that load the plugin in this folder, those that it needs, and no other.
+    /// Returns options that load exactly the plugin in this directory and the plugins that it
+    /// needs.
     pub(super) fn load_options(&self, folder: &Path, needed: &Needed) -> LoadOptions {
         let folders = std::iter::once(folder).chain(needed.found.values().map(PathBuf::as_path));
         let found = |folder: &Path| Found {
-            // The names of those that come with Rind are kept for it.
+            // Managed trust, because the names of the plugins that ship with Rind are reserved.
             trust: Trust::Managed,
             folder: folder.to_owned(),
         };
@@ -67,14 +69,14 @@ impl Runner {
     }
 }
 
-/// Error that keeps a case from being run.
+/// Error that prevents a case from running.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// A folder or file of the case cannot be made.
+    /// A directory or file of the case cannot be created.
     #[error("cannot make the workspace of the case: {0}")]
     Io(#[from] io::Error),
-    /// A file of the case is not inside its workspace.
+    /// A file of the case is outside of its workspace.
     #[error("given.files: `{0}` is not a path inside the workspace")]
     Outside(String),
     /// A payload does not fit its point.
@@ -85,7 +87,7 @@ pub enum RunError {
         /// Problem.
         message: String,
     },
-    /// A value of the store cannot be kept.
+    /// A value cannot be stored.
     #[error("given.store: `{key}`: {message}")]
     Store {
         /// Key of the value.
@@ -96,7 +98,7 @@ pub enum RunError {
     /// The skill cannot be used.
     #[error("the skill cannot be used: {0}")]
     Skill(String),
-    /// The way in which commands run cannot be found.
+    /// The environment for running commands cannot be determined.
     #[error("commands cannot be confined: {0}")]
     Commands(String),
     /// The plugin cannot be loaded.
@@ -105,7 +107,7 @@ pub enum RunError {
     /// The host cannot load plugins.
     #[error(transparent)]
     Plugin(#[from] plugin::Error),
-    /// The host cannot be made.
+    /// The host cannot be created.
     #[error(transparent)]
     Host(#[from] host::Error),
     /// The session failed.
@@ -125,22 +127,23 @@ pub enum RunError {
 /// Time, memory and host calls of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Time of the first warm turn; of the hooks alone when the case calls hooks.
+    /// Duration of the first warm turn; if the case calls hooks, of the hooks alone.
     pub took: Duration,
-    /// Most linear memory that an instance had, in bytes.
+    /// Peak linear memory of an instance, in bytes.
     pub memory_bytes: u64,
-    /// Calls of the host by import.
+    /// Number of host calls, by import.
     pub host_calls: BTreeMap<String, u64>,
 }
 
 /// Outcome of a case.
 #[derive(Clone, Debug, Default)]
 pub struct CaseOutcome {
-    /// Behaviour in the first warm turn, which the expectations are about.
+    /// Behavior in the first warm turn, which the expectations are compared with.
     pub seen: Seen,
-    /// Differences from what is expected, and between warm and cold.
+    /// Differences from the expected behavior, and between warm and cold.
     pub differences: Vec<String>,
-    /// Places in `given.reply`, from 0, of the answers of the model that the first warm turn never asked for.
+    /// Indexes in `given.reply` of responses that the model was never asked for in the first warm
+    /// turn.
     pub unused_replies: Vec<usize>,
     /// Cost of the first warm turn.
     pub cost: Cost,
@@ -149,7 +152,7 @@ pub struct CaseOutcome {
 /// Runs a case of the plugin in `folder`.
 ///
 /// # Errors
-/// It cannot be run at all; what the plugin does wrong is in the outcome.
+/// The case cannot be run at all; wrong behavior of the plugin is part of the outcome.
 pub async fn run(
     runner: &Runner,
     folder: &Path,
@@ -179,7 +182,7 @@ pub async fn run(
     })
 }
 
-/// The fields that differ between an instance that is kept and fresh ones.
+/// Describes the fields that differ between a warm instance and fresh ones.
 fn warm_and_cold(turn: usize, warm: &Seen, cold: &Seen) -> String {
     let fields = |seen: &Seen| match serde_json::to_value(seen) {
         Ok(serde_json::Value::Object(fields)) => fields,
@@ -206,7 +209,7 @@ fn warm_and_cold(turn: usize, warm: &Seen, cold: &Seen) -> String {
     )
 }
 
-/// A session of a case in fresh folders.
+/// Session of a case in fresh directories.
 struct Running<'a> {
     name: &'a str,
     given: &'a Given,
@@ -219,7 +222,8 @@ struct Running<'a> {
     events: UnboundedReceiver<Stamped>,
 }
 
-/// Runs the turns of a session. Returns what was seen in each, and of the first its cost and the replies that it did not ask for.
+/// Runs the turns of a session. Returns the behavior in each, and the cost and the unused replies
+/// of the first.
 async fn session(
     runner: &Runner,
     folder: &Path,
@@ -232,7 +236,7 @@ async fn session(
     let mut all = Vec::new();
     let mut cost = Cost::default();
     let mut unused = Vec::new();
-    // Lines of whatever ran before.
+    // Drop lines that were captured before this session.
     heard.take();
     for turn in 0..TURNS {
         running.meter.restart();
@@ -272,7 +276,8 @@ impl<'a> Running<'a> {
         };
         let plugins = Arc::new(PluginSet::load(&options).await?);
         keep_in_store(&plugins, name, given)?;
-        // What it needs is looked at first: without that it is left out as well.
+        // Report a missing plugin that is needed first: without it, the plugin of the case is not
+        // loaded either.
         let left_out = &plugins.left_out;
         let needs = left_out.iter().find(|left| left.name != name);
         if let Some(left) = needs.or(left_out.first()) {
@@ -314,7 +319,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// Runs a turn, or in its place a command, the loop, or the hooks of the case.
+    /// Runs a turn, or instead of it a command, the loop, or the hooks of the case.
     async fn turn(&mut self) -> Result<(Seen, Duration), RunError> {
         let mut seen = Seen::default();
         let took = if let Some(command) = &self.given.command {

@@ -1,4 +1,7 @@
-//! Behaviour of a plugin in one turn, as the events of the session show it.
+//! Behavior of a plugin in one turn, derived from the events of the session.
+//!
+//! The structure is serialized into snapshots, so it must be the same in every run: times, ids and
+//! temporary paths are left out. Start from [`Seen`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,16 +12,16 @@ use serde_json::Value;
 use super::oversight::unknown_tool;
 use crate::event::{Event, Stamped};
 
-/// Behaviour in one turn, without times and ids.
+/// Behavior in one turn, without times and ids.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Seen {
     /// Output of the turn or the command, or the reason why the command or the loop failed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
-    /// Input of a turn that the command made.
+    /// Input of a turn that the command produced.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prompt: String,
-    /// Next run that the loop wants.
+    /// Next run that the loop requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<AgainSeen>,
     /// Whether the loop has nothing left to do.
@@ -27,10 +30,10 @@ pub struct Seen {
     /// Questions that the plugin asked, each with its answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
-    /// The plugin's line of status.
+    /// Status line of the plugin.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub status: String,
-    /// Reason for its end; empty when the case calls hooks alone.
+    /// Stop reason of the turn; empty if the case calls hooks directly.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub stop: String,
     /// Texts of tool results.
@@ -45,22 +48,22 @@ pub struct Seen {
     /// Messages that the plugin added.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub injected: Vec<String>,
-    /// Warnings for the model, of hooks that the case calls.
+    /// Warnings for the model, from hooks that the case calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Lines of its log.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
-    /// Names of its tools that were called.
+    /// Names of the plugin's tools that were called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
     /// Metrics by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, f64>,
-    /// Files of the workspace that are text.
+    /// Text files of the workspace.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// The last payload as the hooks left it; null when the case is a turn.
+    /// Last payload, as changed by the hooks; null if the case is a turn.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub payload: Value,
     /// Calls of the plugin's hooks.
@@ -71,23 +74,23 @@ pub struct Seen {
     pub unknown_tools: Vec<String>,
 }
 
-/// Another run of a loop.
+/// Next run of a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgainSeen {
-    /// Milliseconds to wait before it.
+    /// Delay before the run, in milliseconds.
     pub after_ms: u64,
     /// Reason.
     pub reason: String,
 }
 
-/// One call of a hook.
+/// Call of a hook.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HookSeen {
     /// Name of the point.
     pub point: String,
     /// Outcome.
     pub outcome: String,
-    /// Names of what it changed.
+    /// Names of the changed parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// Reason, or failure.
@@ -95,14 +98,14 @@ pub struct HookSeen {
     pub reason: Option<String>,
 }
 
-/// Returns the name of a value that serializes as one.
+/// Returns the name of a value that serializes as a string.
 pub(super) fn text_of(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }
 
 impl Seen {
-    /// Takes in an event, as far as it is about the plugin of this name.
+    /// Adds an event, if it is about the plugin of this name.
     pub(super) fn see(&mut self, stamped: &Stamped, plugin: &str, own_tools: &[String]) {
         let unknown = unknown_tool(&stamped.event);
         let unknown = unknown.map(|result| result.content.to_string());
@@ -161,7 +164,7 @@ impl Seen {
         }
     }
 
-    /// Puts `~` in place of the folder of the run, whose name differs from run to run and says nothing.
+    /// Replaces the run's directory by `~`, because its name differs between runs.
     pub(super) fn without(mut self, root: &Path) -> Self {
         let root = root.display().to_string();
         let lists = [

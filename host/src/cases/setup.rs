@@ -1,4 +1,7 @@
-//! Host of a case: the plugin and what it needs, a scripted model, and doubles of what must not be reached.
+//! Host of a case: the plugin and the plugins that it needs, a scripted model, and test doubles.
+//!
+//! It differs from the host of a session in its test doubles and temporary directories, and in that
+//! all requested permissions are granted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +18,7 @@ use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::provider::scripted::{Reply, Scripted};
 use crate::tool::policy::{PolicyMode, ToolPolicy};
 
-/// Puts the given values into the store of the plugin.
+/// Writes the given values into the plugin's store.
 pub(super) fn keep_in_store(
     plugins: &PluginSet,
     name: &str,
@@ -33,7 +36,8 @@ pub(super) fn keep_in_store(
     Ok(())
 }
 
-/// Makes the host of a case: the plugin, a scripted model, the built-in tools for files, and the person who is asked.
+/// Creates the host of a case: the plugin, a scripted model, the built-in file tools, and the
+/// person who is asked.
 pub(super) async fn host(
     given: &Given,
     workspace: &Workspace,
@@ -61,7 +65,8 @@ pub(super) async fn host(
         .await
 }
 
-/// Options that load the plugins for a case: all that they ask for is granted, and nothing leaves the machine.
+/// Returns options that load the plugins for a case: all requested permissions are granted, and no
+/// request leaves the machine.
 pub(super) fn options(
     runner: &Runner,
     folder: &Path,
@@ -80,10 +85,10 @@ pub(super) fn options(
         ..runner.load_options(folder, needed)
     }
     .at(&workspace.paths);
-    // Compiled once, not once a case.
+    // Share the cache, so that a component is compiled once instead of once per case.
     options.cache.clone_from(&runner.cache);
     options.cache_key.clone_from(&runner.cache_key);
-    // All that they ask for, which is what their authors mean them to have.
+    // Grant all requested permissions, because the plugin's author intends it to have them.
     let names = needed.found.keys().map(String::as_str);
     let names = std::iter::once(name).chain(names);
     options.grants.flags = names.filter_map(|name| name.parse().ok()).collect();
@@ -95,7 +100,7 @@ pub(super) fn options(
     options
 }
 
-/// Places in `given.reply` of those that the model was not asked for in the first turn.
+/// Returns the indexes in `given.reply` that the model was not asked for in the first turn.
 pub(super) fn unused_replies_of(given: &Given, model: &Scripted) -> Vec<usize> {
     let n_before = usize::from(given.tool.is_some());
     let places = model.unused().into_iter();
@@ -103,7 +108,7 @@ pub(super) fn unused_replies_of(given: &Given, model: &Scripted) -> Vec<usize> {
     places.filter(|place| *place < given.reply.len()).collect()
 }
 
-/// Replies of the model in all turns.
+/// Returns the responses of the model in all turns.
 pub(super) fn script(given: &Given) -> Vec<Reply> {
     let call = given
         .tool

@@ -1,7 +1,8 @@
-//! Snapshots: what a case did, kept in a file beside the cases for people to review.
+//! Snapshots: the behavior in a case, stored in a file next to the cases for review.
 //!
-//! A snapshot is only written when it is asked for. One that is missing is a difference like any other, so that a test in CI
-//! never accepts what nobody has seen. Only files that were written so are ever replaced or removed, and none through a link.
+//! A snapshot is written only on request. A missing one is a difference like any other, so that CI
+//! never accepts unreviewed behavior. Only files that were written as snapshots are replaced or
+//! removed, and never through a symlink.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,16 +16,16 @@ use super::file::{Case, CaseFile, CaseFormat};
 use super::folder::TestFolder;
 use super::seen::Seen;
 
-/// Lines around a difference that are shown.
+/// Number of lines that are shown around a difference.
 const CONTEXT_LINES: usize = 2;
 
-/// Folder of snapshots, in that of the cases.
+/// Directory of snapshots, in the directory of the cases.
 const FOLDER: &str = "snapshots";
 
-/// Largest snapshot, in bytes.
+/// Maximum size of a snapshot, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Beginning and end of the line that marks a snapshot as written by the program: the second one.
+/// Prefix and suffix of the second line, which marks a file as a snapshot that the program wrote.
 const MARK: (&str, &str) = ("# Written by `rind ", " --accept`.");
 
 /// Snapshot of one case.
@@ -34,9 +35,9 @@ pub struct Snapshot {
     pub path: PathBuf,
     /// File of the case.
     cases: PathBuf,
-    /// Name of the file.
+    /// File name of the snapshot.
     name: String,
-    /// Content that it is to have.
+    /// Content that the file should have.
     text: String,
     /// Command that writes it.
     command: &'static str,
@@ -53,7 +54,7 @@ pub enum Compared {
     Differs(String),
 }
 
-/// Returns the name of a case as a file has it.
+/// Returns the file name for the name of a case.
 #[must_use]
 pub fn slug(name: &str) -> String {
     let words = name.split(|c: char| !c.is_alphanumeric());
@@ -65,23 +66,23 @@ pub fn slug(name: &str) -> String {
     if slug.is_empty() {
         slug.push_str("case");
     }
-    // File systems take 255 bytes.
+    // File systems allow 255 bytes per name.
     slug.truncate(slug.floor_char_boundary(200));
     slug
 }
 
-/// Folder of the snapshots of a file of cases.
+/// Returns the directory of the snapshots of a case file.
 #[must_use]
 pub fn folder(cases: &Path) -> PathBuf {
     cases.with_file_name(FOLDER).join(stem(cases))
 }
 
-/// Name of that folder.
+/// Returns the name of that directory.
 fn stem(cases: &Path) -> &OsStr {
     cases.file_stem().unwrap_or_default()
 }
 
-/// Opens the folder of the snapshots of a file of cases, which is made if `is_made`.
+/// Opens the directory of the snapshots of a case file; creates it if `is_made`.
 fn open(cases: &Path, is_made: bool) -> io::Result<Option<TestFolder>> {
     let bundle = cases.parent().and_then(Path::parent).unwrap_or(cases);
     let Some(tests) = TestFolder::open(bundle, false)? else {
@@ -100,10 +101,11 @@ fn is_written(text: &str) -> bool {
 }
 
 impl Snapshot {
-    /// The snapshot of a case in the file `cases`. Of the workspace it has what the turn changed.
+    /// Creates the snapshot of a case in the file `cases`. Of the workspace, it contains only the
+    /// changes by the turn.
     ///
     /// # Errors
-    /// The behaviour cannot be written as TOML.
+    /// The behavior cannot be written as TOML.
     pub fn of(cases: &Path, case: &Case, seen: &Seen) -> Result<Self, toml::ser::Error> {
         let mut seen = seen.clone();
         without_null(&mut seen.payload);
@@ -117,7 +119,7 @@ impl Snapshot {
         Self::new(cases, &case.name, &seen, "rind plugin test")
     }
 
-    /// The snapshot of the case `name`; `command` is the one that writes it.
+    /// Creates the snapshot of the case `name`. `command` is the command that writes it.
     pub(super) fn new(
         cases: &Path,
         name: &str,
@@ -136,10 +138,11 @@ impl Snapshot {
         })
     }
 
-    /// Compares the snapshot with its file, or writes it. Whether it was written.
+    /// Compares the snapshot with its file, or writes it. Returns whether it was written.
     ///
     /// # Errors
-    /// Lines for a person: it differs, it is missing, or its file cannot be read or written.
+    /// Lines for a person: the snapshot differs or is missing, or its file cannot be read or
+    /// written.
     pub(super) fn keep(&self, accept: bool) -> Result<bool, String> {
         let (place, command) = (self.path.display(), self.command);
         let compared = self
@@ -163,7 +166,7 @@ impl Snapshot {
         }
     }
 
-    /// Compares it with its file.
+    /// Compares the snapshot with its file.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -178,10 +181,10 @@ impl Snapshot {
         Ok(Compared::Differs(diff(&kept, &self.text)))
     }
 
-    /// Writes the file, in place of one that was written so.
+    /// Writes the file, replacing only a file that was written as a snapshot.
     ///
     /// # Errors
-    /// It cannot be written, or another file has its name.
+    /// The file cannot be written, or another file has its name.
     pub fn accept(&self) -> io::Result<()> {
         if self.text.len() as u64 > MAX_BYTES {
             return Err(io::Error::other(format!(
@@ -198,7 +201,7 @@ impl Snapshot {
         folder.write(&self.name, &self.text)
     }
 
-    /// Text of the file; `None` when there is none.
+    /// Returns the text of the file; `None` if there is none.
     fn kept(&self) -> io::Result<Option<String>> {
         let folder = open(&self.cases, false)?;
         folder.map_or(Ok(None), |folder| {
@@ -207,24 +210,25 @@ impl Snapshot {
     }
 }
 
-/// A file among the snapshots that no case has.
+/// File among the snapshots that belongs to no case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unused {
     /// Path of the snapshot file.
     pub path: PathBuf,
-    /// Whether `--accept` wrote it, and so may remove it.
+    /// Whether `--accept` wrote the file, and may therefore remove it.
     pub is_written: bool,
 }
 
-/// Finds files in the snapshots of these cases that no case has, and removes those that were written as snapshots if `is_accepted`.
+/// Finds files among the snapshots that belong to no case, and removes those that were written as
+/// snapshots if `is_accepted`.
 ///
 /// # Errors
-/// The folder or a file cannot be read or removed.
+/// The directory or a file cannot be read or removed.
 pub(super) fn clear<C: CaseFormat>(
     file: &CaseFile<C>,
     is_accepted: bool,
 ) -> io::Result<Vec<Unused>> {
-    // Snapshots of cases that are linked are those of whoever has them.
+    // If the directory of cases is a symlink, its snapshots belong to the plugin that it links to.
     let tests = file.path.parent();
     if C::MAY_BE_LINKED && tests.is_some_and(Path::is_symlink) {
         return Ok(Vec::new());
@@ -239,7 +243,7 @@ pub(super) fn clear<C: CaseFormat>(
         if used.iter().any(|used| **used == *name) {
             continue;
         }
-        // What cannot be read is nothing that was written as a snapshot.
+        // A file that cannot be read was not written as a snapshot.
         let text = folder.read(&name, MAX_BYTES).ok().flatten();
         let is_written = text.is_some_and(|text| is_written(&text));
         if is_accepted && is_written {
@@ -253,7 +257,7 @@ pub(super) fn clear<C: CaseFormat>(
     Ok(unused)
 }
 
-/// Lines that differ, with some around them.
+/// Returns the lines that differ, with some context.
 fn diff(kept: &str, now: &str) -> String {
     let diff = TextDiff::from_lines(kept, now);
     let mut lines = Vec::new();
@@ -273,7 +277,7 @@ fn diff(kept: &str, now: &str) -> String {
     lines.join("\n")
 }
 
-/// Takes out what TOML has no word for.
+/// Removes nulls, which TOML cannot represent.
 fn without_null(value: &mut Value) {
     match value {
         Value::Object(fields) => {

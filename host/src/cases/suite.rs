@@ -1,4 +1,6 @@
-//! All cases of one plugin: what the command line runs, and what a test in Rust does.
+//! All cases of one plugin, for the command line and for tests in Rust.
+//!
+//! Start from [`Suite::read`], then [`Suite::run`].
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +13,7 @@ use crate::plugin::load::{Loaded, PluginSet};
 use crate::plugin::manifest::Manifest;
 use crate::point::catalog;
 
-/// Error that keeps the cases of a plugin from being run.
+/// Error that prevents the cases of a plugin from running.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuiteError {
@@ -20,12 +22,12 @@ pub enum SuiteError {
     Plugin(#[from] crate::plugin::Error),
 }
 
-/// Selection of cases, and what to do with their snapshots.
+/// Selection of cases, and how their snapshots are treated.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Text that the names of cases hold; all cases without it.
+    /// Substring of the names of the selected cases; all cases if absent.
     pub only: Option<String>,
-    /// Whether snapshots are written in place of being compared.
+    /// Whether snapshots are written instead of compared (`--accept`).
     pub accept: bool,
 }
 
@@ -35,33 +37,34 @@ impl Selection {
     }
 }
 
-/// A case that was run.
+/// Case that was run.
 #[derive(Clone, Debug, Default)]
 pub struct Ran {
     /// Name of the plugin, or id of the skill.
     pub plugin: String,
-    /// File of the case, as it was named.
+    /// File of the case, as passed by the caller.
     pub file: PathBuf,
     /// Line of the case.
     pub line: usize,
     /// Name of the case.
     pub name: String,
-    /// Cost of its first turn.
+    /// Cost of the first turn.
     pub cost: Cost,
     /// Cost in the last run.
     pub last: Option<Cost>,
-    /// Differences from what is expected, or why it cannot be run; empty when the case passed.
+    /// Differences from the expected behavior, or the reason why the case cannot run; empty if it
+    /// passed.
     pub failures: Vec<String>,
     /// Lines that the plugin logged.
     pub log: Vec<String>,
     /// Whether its snapshot was written.
     pub is_accepted: bool,
-    /// Names of points, tools and commands that it reached, and `the loop`.
+    /// Names of points, tools and commands that the case reached, and `the loop`.
     pub reached: Vec<String>,
 }
 
 impl Ran {
-    /// A file of cases that cannot be read: it fails as a case does, and the other files are run.
+    /// Reports a case file that cannot be read as a failed case; the other files are still run.
     pub(super) fn unread(plugin: &str, fault: &FileError) -> Self {
         let name = fault.path().file_name().unwrap_or_default();
         Self {
@@ -80,7 +83,7 @@ impl Ran {
         self.failures.is_empty()
     }
 
-    /// Key of the case among those of its plugin.
+    /// Returns the key of the case among those of its plugin.
     #[must_use]
     pub fn key(&self) -> String {
         let file = self.file.file_name().unwrap_or_default();
@@ -88,7 +91,7 @@ impl Ran {
     }
 }
 
-/// Reads the files of cases in a folder, and the faults of those that cannot be read.
+/// Reads the case files in a directory. Also returns the errors of files that cannot be read.
 pub(super) fn read<C: CaseFormat>(folder: &Path) -> (Vec<CaseFile<C>>, Vec<FileError>) {
     let (mut files, mut faults) = (Vec::new(), Vec::new());
     for read in CaseFile::each(folder) {
@@ -100,7 +103,8 @@ pub(super) fn read<C: CaseFormat>(folder: &Path) -> (Vec<CaseFile<C>>, Vec<FileE
     (files, faults)
 }
 
-/// Finds snapshots that no case has any more, and removes them if `is_accepted`. What cannot be looked through fails as a case does.
+/// Finds snapshots that belong to no case, and removes them if `is_accepted`. An error is reported
+/// as a failed case.
 pub(super) fn clear<C: CaseFormat>(
     plugin: &str,
     files: &[CaseFile<C>],
@@ -123,55 +127,56 @@ pub(super) fn clear<C: CaseFormat>(
     (unused, failed)
 }
 
-/// Name of a plugin's loop among those that cases reach; no tool can have it.
+/// Name of a plugin's loop in the coverage; no tool can have this name.
 const LOOP: &str = "the loop";
 
-/// Hooks, tools, commands and the loop of a plugin, each with the number of cases that called it.
+/// Hooks, tools, commands and the loop of a plugin, each with the number of cases that reached it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Hooks by point, those of other plugins included.
+    /// Hooks by point, including those of other plugins.
     pub hooks: Vec<(String, usize)>,
     /// Tools.
     pub tools: Vec<(String, usize)>,
-    /// Slash commands, each with its slash.
+    /// Slash commands, with their slash.
     pub commands: Vec<(String, usize)>,
-    /// The loop, if it has one.
+    /// The plugin's loop, if it has one.
     pub loops: Vec<(String, usize)>,
 }
 
 impl Coverage {
-    /// Names of hooks, tools, commands and the loop that no case called.
+    /// Returns the names of hooks, tools, commands and the loop that no case reached.
     pub fn never_called(&self) -> impl Iterator<Item = &str> {
         let all = self.hooks.iter().chain(&self.tools);
         let all = all.chain(&self.commands).chain(&self.loops);
         all.filter(|(_, n)| *n == 0).map(|(name, _)| name.as_str())
     }
 
-    /// Number of hooks, tools, commands and loops.
+    /// Returns the number of hooks, tools, commands and loops.
     #[must_use]
     pub fn n_all(&self) -> usize {
         self.hooks.len() + self.tools.len() + self.commands.len() + self.loops.len()
     }
 }
 
-/// The cases of one plugin.
+/// Cases of one plugin.
 #[derive(Debug)]
 pub struct Suite {
     /// Folder of the plugin.
     pub folder: PathBuf,
     /// Manifest of the plugin.
     pub manifest: Manifest,
-    /// Files of cases.
+    /// Case files.
     pub files: Vec<CaseFile>,
-    /// Faults of the files that cannot be read.
+    /// Errors of the files that could not be read.
     pub faults: Vec<FileError>,
 }
 
 impl Suite {
-    /// Reads the manifest and the cases in a plugin's folder.
+    /// Reads the manifest and the case files in a plugin's directory.
     ///
     /// # Errors
-    /// The manifest cannot be read. A file of cases that cannot be read fails when the suite is run.
+    /// The manifest cannot be read. A case file that cannot be read counts as a failed case when
+    /// the suite runs.
     pub fn read(folder: &Path) -> Result<Self, SuiteError> {
         let (files, faults) = read(folder);
         Ok(Self {
@@ -182,7 +187,7 @@ impl Suite {
         })
     }
 
-    /// Runs the cases that are selected, and tells of each when it has ended.
+    /// Runs the selected cases, and calls `on_case` after each.
     pub async fn run(
         &self,
         runner: &Runner,
@@ -217,7 +222,8 @@ impl Suite {
                 ran.failures.clone_from(&outcome.differences);
                 ran.failures.extend(oversights(case, &outcome));
                 if case.expect.snapshot {
-                    // What a case fails at otherwise is nothing to keep.
+                    // If the case fails for another reason, its behavior is not accepted as a
+                    // snapshot.
                     match kept(
                         &file.path,
                         case,
@@ -247,13 +253,14 @@ impl Suite {
         ran
     }
 
-    /// Finds snapshots that no case has any more, and removes them if `is_accepted`. Returns failures beside them.
+    /// Finds snapshots that belong to no case, and removes them if `is_accepted`. Also returns
+    /// failures.
     #[must_use]
     pub fn clear_snapshots(&self, is_accepted: bool) -> (Vec<Unused>, Vec<Ran>) {
         clear(&self.manifest.name, &self.files, is_accepted)
     }
 
-    /// Counts which hooks and tools the cases called; `None` when the plugin cannot be loaded.
+    /// Counts how many cases reached each hook and tool; `None` if the plugin cannot be loaded.
     ///
     /// # Errors
     /// The host cannot load plugins.
@@ -296,7 +303,7 @@ impl Suite {
     }
 }
 
-/// Mistakes of a case that no expectation of it compares.
+/// Finds mistakes of a case that no expectation compares.
 fn oversights(case: &Case, outcome: &CaseOutcome) -> Vec<String> {
     let (expect, seen) = (&case.expect, &outcome.seen);
     let mut found = Vec::new();
@@ -327,7 +334,7 @@ fn oversights(case: &Case, outcome: &CaseOutcome) -> Vec<String> {
     found
 }
 
-/// Compares the snapshot of a case, or writes it. Whether it was written.
+/// Compares the snapshot of a case, or writes it. Returns whether it was written.
 fn kept(cases: &Path, case: &Case, outcome: &CaseOutcome, accept: bool) -> Result<bool, String> {
     let snapshot = Snapshot::of(cases, case, &outcome.seen)
         .map_err(|error| format!("the snapshot cannot be written as TOML: {error}"))?;

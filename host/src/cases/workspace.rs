@@ -1,4 +1,4 @@
-//! Folders of a run: a home and a workspace that are gone after it, and the files in the workspace.
+//! Temporary directories of a run: a home and a workspace with its files.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -6,25 +6,25 @@ use std::path::{Component, Path, PathBuf};
 use super::run::RunError;
 use crate::paths::Paths;
 
-/// Largest file of a workspace that is compared, in bytes.
+/// Maximum size of a workspace file that is compared, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Fresh folders of one session. Dropped, they are removed.
+/// Fresh directories of one session, removed on drop.
 pub(super) struct Workspace {
     _kept: tempfile::TempDir,
-    /// Folder that holds both.
+    /// Directory that contains both.
     pub(super) root: PathBuf,
-    /// Folder that the agent works in.
+    /// Working directory of the agent.
     pub(super) path: PathBuf,
-    /// Folders of the host.
+    /// Directories of the host.
     pub(super) paths: Paths,
 }
 
 impl Workspace {
-    /// Makes the folders, and these files in the workspace.
+    /// Creates the directories, and the given files in the workspace.
     ///
     /// # Errors
-    /// They cannot be made, or a file is not inside the workspace.
+    /// A directory cannot be created, or a file is outside of the workspace.
     pub(super) fn new(files: &BTreeMap<String, String>) -> Result<Self, RunError> {
         let kept = tempfile::Builder::new().prefix("rind-case-").tempdir()?;
         let root = kept.path().canonicalize()?;
@@ -42,7 +42,7 @@ impl Workspace {
         })
     }
 
-    /// Reads the text files of the workspace by path.
+    /// Reads the text files of the workspace, by path.
     pub(super) fn files(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         let mut folders: Vec<PathBuf> = vec![self.path.clone()];

@@ -1,4 +1,8 @@
-//! The component itself: whether it is there, its size, its contract, and whether anything calls it.
+//! Checks of the component itself: whether it exists, its size, its contract version, and whether
+//! anything calls it.
+//!
+//! Coverage is checked with the functions that the loader uses, so that both refuse the same
+//! plugins.
 
 use super::Found;
 use crate::plugin::cache::ComponentBytes;
@@ -7,7 +11,7 @@ use crate::plugin::manifest::Manifest;
 use crate::plugin::surface::Surface;
 use crate::plugin::{Error, authority, foreign};
 
-/// Reads the component's names, with the faults that its bytes show.
+/// Reads the component's names, and adds the faults that its bytes show.
 pub(super) fn read(found: &mut Found<'_>, manifest: &Manifest) -> Option<Surface> {
     let path = manifest.component_path(found.folder)?;
     if !path.is_file() {
@@ -79,7 +83,7 @@ pub(super) fn read(found: &mut Found<'_>, manifest: &Manifest) -> Option<Surface
     Some(surface)
 }
 
-/// Imports and exports that the manifest does not cover: one fault for each reason.
+/// Checks that the manifest covers the imports and exports; adds one fault per reason.
 fn covered(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
     let imports = surface
         .imports
@@ -101,7 +105,8 @@ fn covered(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
             }
             Err(error) => (error.to_string(), error.to_string()),
         };
-        // An interface of several parts, or a second hook of the same kind: the same line of the manifest answers it.
+        // Several parts of one interface, or two hooks of the same kind, are covered by the same
+        // line of the manifest: report it once.
         let reason = why.split("needs `").nth(1).unwrap_or(&why).to_owned();
         if told.contains(&reason) {
             continue;
@@ -132,7 +137,8 @@ fn covered(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
     }
 }
 
-/// Options without the export that they are for, and an export without the options that give it a use.
+/// Finds options without the export that they are for, and exports without the options that make
+/// them useful.
 fn exported(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
     let exports: Vec<&str> = surface.own_exports().collect();
     for point in manifest.hooks.keys().map(toml::Spanned::get_ref) {
@@ -141,7 +147,7 @@ fn exported(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
             let message = format!(
                 "options for a hook on `{point}`, which the component does not export: write the hook, or remove the section"
             );
-            // An alias is written in other words than the manifest's.
+            // An alias is written differently in the file than in the parsed manifest.
             let line = line.or_else(|| found.places.line(&["hooks"]));
             found
                 .add(

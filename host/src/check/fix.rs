@@ -1,4 +1,8 @@
-//! Changes to `plugin.toml` that remove faults: each takes away or lowers what the plugin asks for, never more.
+//! Changes to `plugin.toml` that remove faults. Each removes or lowers a request of the plugin, and
+//! never adds one.
+//!
+//! The document is edited with its comments and order preserved. A fix must never raise a limit or
+//! add a permission: an author could apply it without reading it.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,32 +12,32 @@ use toml_edit::{Array, DocumentMut, Item, TableLike, value};
 use super::{Checked, Fault};
 use crate::plugin::manifest::FILE_NAME;
 
-/// A change of the manifest.
+/// Change to a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fix {
-    /// Removes a key, and tables that are empty then.
+    /// Removes a key, and the tables that become empty.
     Remove(Vec<String>),
     /// Removes a side effect, and its section.
     SideEffect(&'static str),
     /// Removes an item of a list.
     Item {
-        /// Keys that lead to the list.
+        /// Path of the list.
         keys: Vec<String>,
         /// Item to remove.
         item: String,
     },
-    /// Sets a key to what holds anyway.
+    /// Sets a key to its effective value.
     Set {
-        /// Keys that lead to it.
+        /// Path of the key.
         keys: Vec<String>,
-        /// The value: a number, or else a text.
+        /// Value: a number, or otherwise a text.
         value: String,
     },
-    /// Adds a list of one item.
+    /// Adds a list with one item.
     Insert {
-        /// The key, at the top of the file.
+        /// Key at the top level of the file.
         key: &'static str,
-        /// Item that the list then holds.
+        /// The only item of the list.
         value: &'static str,
     },
 }
@@ -51,7 +55,7 @@ impl Fix {
                 list.retain(|item| item.as_str() != Some(name));
                 if list.is_empty() {
                     list.push("none");
-                    // The space after an item that is gone.
+                    // Removes the space that the removed item leaves.
                     list.fmt();
                 }
                 document.remove(name);
@@ -108,10 +112,11 @@ fn remove(table: &mut dyn TableLike, keys: &[String]) -> Option<()> {
     Some(())
 }
 
-/// Applies the fixes of a plugin to its manifest, which keeps its comments and order. Returns the faults that are gone.
+/// Applies the fixes of a plugin to its manifest, preserving comments and order. Returns the faults
+/// that were fixed.
 ///
 /// # Errors
-/// The manifest cannot be read or written; it is then as it was.
+/// The manifest cannot be read or written; it is then unchanged.
 pub fn fix(checked: &Checked) -> io::Result<Vec<Fault>> {
     let path = checked.folder.join(FILE_NAME);
     if checked.faults.iter().all(|fault| fault.fix.is_none()) {
@@ -130,9 +135,9 @@ pub fn fix(checked: &Checked) -> io::Result<Vec<Fault>> {
     Ok(fixed)
 }
 
-/// Writes the file whole or not at all, with the permissions that it had.
+/// Writes the file atomically, preserving its permissions.
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    // Behind a link is the file that is meant.
+    // Resolve symlinks, so that the target is replaced and not the link.
     let path = path.canonicalize()?;
     let permissions = path.metadata()?.permissions();
     let mut file = tempfile::Builder::new()

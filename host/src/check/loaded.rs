@@ -1,4 +1,4 @@
-//! The plugin as the loader has it: its tools and commands, and why it is refused.
+//! Checks of the loaded plugin: its tools and commands, and the reason if it is refused.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::plugin::manifest::Manifest;
 use crate::plugin::surface::Surface;
 use crate::plugin::tools::BUILT_IN_TOOLS;
 
-/// Names of the built-in commands, which are called in place of a plugin's.
+/// Names of the built-in commands, which hide a plugin's command of the same name.
 pub(crate) const BUILT_IN_COMMANDS: [&str; 14] = [
     "help",
     "model",
@@ -30,10 +30,11 @@ pub(crate) const BUILT_IN_COMMANDS: [&str; 14] = [
     "quit",
 ];
 
-/// Fewest characters of a description that tells a model when to call a tool, or a person what a command does.
+/// Minimum length of a useful description, in characters: shorter ones do not tell a model when to
+/// call a tool, or a person what a command does.
 const MIN_DESCRIPTION_CHARS: usize = 12;
 
-/// Checks what a plugin offers that is loaded.
+/// Checks the tools and commands of a loaded plugin.
 pub(super) fn check(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
     tools(found, plugin, surface);
     commands(found, plugin, surface);
@@ -71,7 +72,7 @@ fn commands(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
     }
 }
 
-/// Checks the schema of the arguments of a tool or command.
+/// Checks the argument schema of a tool or command.
 fn arguments(found: &mut Found<'_>, name: &str, schema: &Value, file: &Path, line: Option<usize>) {
     let properties = schema.get("properties").and_then(Value::as_object);
     for (argument, property) in properties.into_iter().flatten() {
@@ -129,7 +130,7 @@ fn tools(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
     }
 }
 
-/// Tools whose names others have: a session offers one of the two.
+/// Reports tools whose names other plugins use: a session offers only one of the two.
 pub(super) fn taken(
     found: &mut Found<'_>,
     manifest: &Manifest,
@@ -148,9 +149,10 @@ pub(super) fn taken(
     }
 }
 
-/// Names the reason why the loader refuses a plugin whose names are all covered.
+/// Reports why the loader refuses a plugin whose imports and exports are all covered.
 pub(super) fn refused(found: &mut Found<'_>, manifest: &Manifest, error: &Error) {
-    // Settings that must be given have no default to fit, and another plugin need not be here.
+    // Skip errors that only the operator can correct: required settings without defaults, and other
+    // plugins that need not be installed here.
     if error.is_up_to_operator(&manifest.name) {
         return;
     }
@@ -182,7 +184,8 @@ pub(super) fn refused(found: &mut Found<'_>, manifest: &Manifest, error: &Error)
     found.add(rule, file, line, error.to_string()).refused();
 }
 
-/// Place of a tool or command: its function in the sources, or else the component.
+/// Returns the location of a tool or command: its function in the sources, or otherwise the
+/// component.
 fn place(found: &Found<'_>, manifest: &Manifest, name: &str) -> (PathBuf, Option<usize>) {
     match function(found.folder, name) {
         Some((file, line)) => (file, Some(line)),

@@ -1,4 +1,7 @@
-//! The manifest against the component: what is asked for and not used, and limits that limit nothing.
+//! Checks of the manifest against the component: unused requests, and limits without effect.
+//!
+//! The component's imports and exports show what the plugin can use; a request beyond that only
+//! makes the grant question longer.
 
 use std::time::Duration;
 
@@ -17,7 +20,7 @@ use crate::plugin::tools::MAX_TOOL_DEADLINE;
 use crate::point::catalog;
 use crate::point::dispatch::PointKind;
 
-/// A manifest that cannot be read, at the line that the error names or speaks of.
+/// Reports a manifest that cannot be read, at the line in the error.
 pub(super) fn unreadable(found: &mut Found<'_>, text: &str, error: &Error) {
     let Error::Manifest { message, .. } = error else {
         found
@@ -26,7 +29,7 @@ pub(super) fn unreadable(found: &mut Found<'_>, text: &str, error: &Error) {
         return;
     };
     let line = numbered(message).or_else(|| spoken_of(found, text, message));
-    // Of a parser's picture of the line only the words: the line is named already.
+    // Drop the parser's rendering of the line: the fault has its own line number.
     let is_picture = |line: &&str| !line.contains('|') && !line.starts_with("TOML parse error");
     let words: Vec<&str> = message.lines().filter(is_picture).map(str::trim).collect();
     let words = words.join(" ");
@@ -46,14 +49,15 @@ pub(super) fn unreadable(found: &mut Found<'_>, text: &str, error: &Error) {
     found.add("manifest", FILE_NAME, line, words).refused();
 }
 
-/// The number behind `line`.
+/// Returns the number after `line`.
 fn numbered(message: &str) -> Option<usize> {
     let (_, rest) = message.split_once("line ")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }
 
-/// The line of what a message quotes, else of the section or key that it begins with.
+/// Returns the line of the text that a message quotes, or otherwise of the section or key that the
+/// message begins with.
 fn spoken_of(found: &Found<'_>, text: &str, message: &str) -> Option<usize> {
     let quoted = message.split('`').nth(1).filter(|quoted| quoted.len() > 1);
     let of_quoted = quoted.and_then(|quoted| text.find(&format!("\"{quoted}")));
@@ -69,7 +73,7 @@ fn spoken_of(found: &Found<'_>, text: &str, message: &str) -> Option<usize> {
         })
 }
 
-/// Checks what the manifest asks for against the names of the component.
+/// Checks the requests of the manifest against the component's imports and exports.
 pub(super) fn check(found: &mut Found<'_>, manifest: &Manifest, surface: Option<&Surface>) {
     limits(found, manifest);
     broad(found, manifest);
@@ -88,7 +92,7 @@ pub(super) fn check(found: &mut Found<'_>, manifest: &Manifest, surface: Option<
     }
 }
 
-/// Side effects that nothing of the component needs.
+/// Reports side effects that the component does not need.
 fn side_effects(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
     let is_missing = |fault: &super::Fault| fault.rule == "missing-permission";
     if manifest.side_effects.is_empty() && found.faults.iter().any(is_missing) {
@@ -174,7 +178,7 @@ fn side_effects(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
     }
 }
 
-/// Lines of `[external]` without the import that they are for.
+/// Reports entries of `[external]` without the corresponding import.
 fn external(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
     let (Some(external), true) = (&manifest.external, manifest.has(SideEffect::External)) else {
         return;
@@ -183,7 +187,7 @@ fn external(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
     let tools = (!external.tools.is_empty()).then_some(("tools", "tools-host"));
     let imports = ["model", "agents", "tools-host"];
     if !imports.iter().any(|import| surface.has_import(import)) {
-        // The whole side effect is unused, and named as that.
+        // The whole side effect is unused, and is reported as such.
         return;
     }
     for (key, import) in calls.chain(tools) {
@@ -199,7 +203,7 @@ fn external(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
     }
 }
 
-/// Permissions that are wider than anybody reads.
+/// Reports permissions that are too broad to review.
 fn broad(found: &mut Found<'_>, manifest: &Manifest) {
     if manifest
         .network
@@ -212,7 +216,7 @@ fn broad(found: &mut Found<'_>, manifest: &Manifest) {
     }
 }
 
-/// Points that nobody can call.
+/// Reports points that the plugin defines but that lack a description or a caller.
 fn points(found: &mut Found<'_>, manifest: &Manifest, surface: Option<&Surface>) {
     for (name, point) in &manifest.points {
         let keys = ["points", name.as_str()];
@@ -238,7 +242,8 @@ fn points(found: &mut Found<'_>, manifest: &Manifest, surface: Option<&Surface>)
     }
 }
 
-/// Limits above the host's own, which are lowered in silence, and limits of what is not there.
+/// Reports limits above the host's own, which would be lowered silently, and limits of things that
+/// the plugin does not have.
 fn limits(found: &mut Found<'_>, manifest: &Manifest) {
     let limits = &manifest.limits;
     let mut above = |key: &str, is_above: bool, most: &str| {

@@ -1,8 +1,9 @@
-//! `rind plugin check`: faults of a plugin that its author can correct before anybody installs it.
+//! `rind plugin check`: faults of a plugin that its author can correct before anyone installs it.
 //!
-//! Owns the rules. What the loader would refuse is asked of the code that the loader asks; what it would let through in
-//! silence (permissions that nothing uses, settings that nobody explains) is found here. Each fault is named once, at its
-//! file and line. A plugin is never changed but by [`fix`], which only takes away or lowers what it asks for.
+//! This module owns the rules. Faults that make the loader refuse a plugin are found by running the
+//! loader's own code; problems that the loader ignores silently (unused permissions, undocumented
+//! settings) are found here. Each fault is reported once, with its file and line. Plugins are
+//! changed only by [`fix`], which only removes or lowers their requests.
 //!
 //! Start from [`check`].
 
@@ -27,7 +28,7 @@ use fix::Fix;
 pub(crate) use loaded::BUILT_IN_COMMANDS;
 use place::Places;
 
-/// Names of the rules, as `--allow` takes them, each with its subject.
+/// Names of the rules, as in `--allow`, each with its subject.
 pub const RULES: &[(&str, &str)] = &[
     ("manifest", "plugin.toml cannot be read as a manifest"),
     (
@@ -77,21 +78,21 @@ pub const RULES: &[(&str, &str)] = &[
     ("load", "the plugin cannot be loaded"),
 ];
 
-/// A fault of a plugin.
+/// Fault of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
     /// Name of the rule.
     pub rule: &'static str,
     /// File of the fault.
     pub path: PathBuf,
-    /// Line in the file, from 1; absent for a file that has none, or is missing.
+    /// Line in the file, from 1; absent for a file that is missing or has no lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// Problem, and what to do.
+    /// Problem and remedy.
     pub message: String,
-    /// Whether no host loads the plugin.
+    /// Whether every host refuses to load the plugin.
     pub is_refused: bool,
-    /// Change that removes the fault, where one is safe.
+    /// Change that removes the fault, if there is a safe one.
     #[serde(skip)]
     pub fix: Option<Fix>,
 }
@@ -99,15 +100,15 @@ pub struct Fault {
 /// Result of checking one plugin.
 #[derive(Debug)]
 pub struct Checked {
-    /// Name, or that of the folder when the manifest cannot be read.
+    /// Name of the plugin, or of its directory if the manifest cannot be read.
     pub name: String,
     /// Folder of the plugin.
     pub folder: PathBuf,
-    /// Faults in the order of files and lines.
+    /// Faults, sorted by file and line.
     pub faults: Vec<Fault>,
 }
 
-/// Collects the faults of one plugin.
+/// Collector of the faults of one plugin.
 struct Found<'a> {
     folder: &'a Path,
     places: Places,
@@ -115,14 +116,14 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// A fault at a key of `plugin.toml`, or of the nearest table around it that is written.
+    /// Adds a fault at a key of `plugin.toml`, or at the nearest enclosing table in the file.
     fn at(&mut self, rule: &'static str, keys: &[&str], message: impl Into<String>) -> &mut Fault {
-        // What is missing altogether is said at the top.
+        // A key without any enclosing table in the file is reported at the first line.
         let line = self.places.line(keys).or(Some(1));
         self.add(rule, FILE_NAME, line, message)
     }
 
-    /// A fault in a file of the plugin's folder.
+    /// Adds a fault in a file of the plugin's directory.
     fn add(
         &mut self,
         rule: &'static str,
@@ -144,7 +145,7 @@ impl Found<'_> {
 }
 
 impl Fault {
-    /// The loader refuses the plugin for it.
+    /// Marks the fault as one that makes the loader refuse the plugin.
     fn refused(&mut self) -> &mut Self {
         self.is_refused = true;
         self
@@ -155,8 +156,8 @@ impl Fault {
     }
 }
 
-/// Checks the plugin in `folder`. `options` says how it is loaded; it names no plugin besides. `taken` has the tools of others that a
-/// session would have as well, each behind the name of its plugin.
+/// Checks the plugin in `folder`. `options` configures loading; it must name no other plugin.
+/// `taken` lists tools of other plugins in the same session, each as plugin name and tool name.
 ///
 /// # Errors
 /// The host itself cannot load plugins.
@@ -207,7 +208,7 @@ pub async fn check(
     })
 }
 
-/// Names of the tools and commands that a plugin offers, and whether it has a loop.
+/// Names of a plugin's tools and commands, and whether it has a loop.
 #[derive(Default)]
 struct Offered {
     tools: Vec<String>,
@@ -215,7 +216,8 @@ struct Offered {
     has_loop: bool,
 }
 
-/// Names of what the loaded plugin offers, with the faults that only loading shows.
+/// Returns the names of the loaded plugin's tools and commands, and adds the faults that only
+/// loading shows.
 fn take_loaded(
     found: &mut Found<'_>,
     manifest: &Manifest,

@@ -1,4 +1,4 @@
-//! Lines of keys in `plugin.toml`, and of functions in sources.
+//! Line numbers of keys in `plugin.toml` and of functions in sources.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 use toml_edit::{Document, Item, TableLike};
 
-/// Folders with other people's files, or with files that were made.
+/// Directories with dependencies or generated files, which are skipped.
 const PASSED_OVER: [&str; 5] = ["target", "node_modules", "dist", "build", "__pycache__"];
 
-/// Endings of sources in which functions are looked for.
+/// Extensions of source files that are searched for functions.
 const SOURCES: [&str; 6] = ["rs", "py", "js", "ts", "mjs", "mts"];
 
-/// Deepest folder that is looked into.
+/// Maximum depth of searched directories.
 const MAX_DEPTH: usize = 5;
 
-/// Largest source that is read, in bytes.
+/// Maximum size of a searched source file, in bytes.
 const MAX_SOURCE_BYTES: u64 = 1 << 20;
 
-/// The lines of a TOML file by key.
+/// Line numbers of a TOML file, by key.
 pub(super) struct Places {
     text: String,
     document: Option<Document<String>>,
@@ -32,7 +32,7 @@ impl Places {
         }
     }
 
-    /// Line of a key, or of the innermost key or table around it that is written.
+    /// Returns the line of a key, or of the innermost enclosing key or table in the file.
     pub(super) fn line(&self, keys: &[&str]) -> Option<usize> {
         let mut table: &dyn TableLike = self.document.as_ref()?.as_table();
         let mut last = None;
@@ -54,13 +54,14 @@ fn span(item: &Item) -> Option<Range<usize>> {
     item.span()
 }
 
-/// Line of a byte, from 1.
+/// Returns the line number of a byte offset, from 1.
 pub(super) fn line_of(text: &str, at: usize) -> usize {
     let before = text.as_bytes().iter().take(at);
     before.filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// Finds the function of a tool, or else its name in quotes, in the sources of a plugin. The path is relative to the folder.
+/// Finds the function of a tool, or otherwise its quoted name, in the sources of a plugin. The
+/// returned path is relative to the directory.
 pub(super) fn function(folder: &Path, name: &str) -> Option<(PathBuf, usize)> {
     let snake = name.replace('-', "_");
     let escaped = regex::escape(&snake);
@@ -89,7 +90,7 @@ fn collect(folder: &Path, depth: usize, sources: &mut Vec<PathBuf>) {
     paths.sort();
     for path in paths {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // A link may lead anywhere, also around in circles.
+        // Do not follow symlinks: they may lead out of the directory or form a loop.
         let Ok(metadata) = path.symlink_metadata() else {
             continue;
         };

@@ -1,4 +1,5 @@
-//! Schemas of the manifest: the settings, and the points that the plugin defines.
+//! Checks of the schemas in the manifest: the settings, and the payloads of points that the plugin
+//! defines.
 
 use serde_json::Value;
 

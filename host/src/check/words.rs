@@ -1,4 +1,4 @@
-//! Files beside the manifest: README, versions of package manifests, secrets.
+//! Checks of files next to the manifest: README, versions in package manifests, secrets.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,11 @@ use crate::secret::Scanner;
 /// Names of the README, the usual one first.
 const READMES: [&str; 3] = ["README.md", "README", "readme.md"];
 
-/// Longest description that a list shows on a line, in characters.
+/// Maximum length of a description that a list shows on one line, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 160;
 
-/// Checks that the README is there and explains the settings and tools; and the description of the plugin.
+/// Checks that the README exists and explains the settings and tools. Also checks the description
+/// of the plugin.
 pub(super) fn readme(found: &mut Found<'_>, manifest: Option<&Manifest>, offered: &Offered) {
     if let Some(manifest) = manifest {
         description(found, manifest);
@@ -43,7 +44,7 @@ pub(super) fn readme(found: &mut Found<'_>, manifest: Option<&Manifest>, offered
         .config
         .as_ref()
         .and_then(|config| config.get("properties"));
-    // Those that nothing reads are to go, not to be explained.
+    // If unread settings were reported, they should be removed rather than explained.
     let is_unread = found.faults.iter().any(|fault| fault.rule == "settings");
     let config = config.filter(|_| !is_unread);
     let settings = config.and_then(Value::as_object).into_iter().flatten();
@@ -88,7 +89,7 @@ fn description(found: &mut Found<'_>, manifest: &Manifest) {
     found.at("description", &["description"], message);
 }
 
-/// Checks that the package manifest of the language names the same version.
+/// Checks that the language's package manifest has the same version.
 pub(super) fn versions(found: &mut Found<'_>, manifest: &Manifest) {
     let version = manifest.version.to_string();
     for (file, keys) in [
@@ -108,7 +109,7 @@ pub(super) fn versions(found: &mut Found<'_>, manifest: &Manifest) {
             toml::from_str(&text).ok()
         };
         let named = at(value.as_ref(), keys);
-        // Anything else that is no text is for its own tool to refuse.
+        // Leave other types to the language's own tool, which refuses them.
         let (other, place) = match named {
             Some(Value::String(other)) => (other.clone(), file.to_owned()),
             Some(inherits) if inherits.get("workspace") == Some(&Value::Bool(true)) => {
@@ -131,7 +132,8 @@ fn at<'a>(value: Option<&'a Value>, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().try_fold(value?, |at, key| at.get(key))
 }
 
-/// The version that members of the cargo workspace around a folder inherit, and the manifest that has it.
+/// Returns the version that members of the surrounding cargo workspace inherit, and the manifest
+/// that defines it.
 fn inherited(folder: &Path) -> Option<(String, PathBuf)> {
     let folder = folder.canonicalize().ok()?;
     folder.ancestors().find_map(|above| {

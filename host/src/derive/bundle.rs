@@ -1,8 +1,9 @@
-//! A bundle: its files, its stamp, and whether somebody has changed it since.
+//! Bundle of a derived skill: its files, its stamp, and whether it was edited since.
 //!
-//! The stamp is `generated_from` in the front matter: the package, its version, and a digest of everything in the source that
-//! counts. Beside it, `metadata.bundle_hash` is a digest of the files of the bundle, with that line left out: it tells a bundle
-//! that was edited by hand from one that may be replaced.
+//! The stamp is `generated_from` in the front matter: the package, its version, and a digest over
+//! the relevant parts of the source. In addition, `metadata.bundle_hash` is a digest over the files
+//! of the bundle, excluding the line with the digest itself. It distinguishes a bundle that was
+//! edited by hand from one that may be replaced.
 
 use std::collections::BTreeMap;
 
@@ -14,53 +15,54 @@ use crate::grant::SideEffect;
 use crate::plugin::contract::supported;
 use crate::skill::{FILE, FORMAT, front_matter, parse_text};
 
-/// Key of the digest of the bundle, in `metadata`.
+/// Key in `metadata` for the digest of the bundle.
 const HASH_KEY: &str = "bundle_hash";
 
-/// Maker of the bundle, in the digest of a source: another version of Rind may write the same source in another form, and says
-/// what its own contract says of hooks.
+/// Generator, included in the digest of a source: another version of Rind may render the same
+/// source differently, and may describe hooks by another contract version.
 const MAKER: &str = concat!("rind skill derive ", env!("CARGO_PKG_VERSION"));
 
-/// Longest `SKILL.md` without its front matter, in bytes. A model reads all of it.
+/// Maximum size of `SKILL.md` without its front matter, in bytes. A model reads all of it.
 const MAX_BODY_BYTES: usize = 64 << 10;
 
-/// Longest page, in bytes.
+/// Maximum size of a page, in bytes.
 const MAX_PAGE_BYTES: usize = 512 << 10;
 
-/// Longest bundle, in bytes. Pages beyond it keep their headings, so that none is missing.
+/// Maximum size of a bundle, in bytes. Pages beyond it are cut to their heading, so that none is
+/// missing.
 const MAX_BUNDLE_BYTES: usize = 16 << 20;
 
-/// A skill that was derived, before it is a bundle.
+/// Derived skill, before it is rendered as a bundle.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Draft {
-    /// Name of the skill, which is that of its folder.
+    /// Name of the skill and of its directory.
     pub(crate) name: String,
     pub(crate) package: String,
     pub(crate) version: Option<String>,
-    /// Digest of the source, by [`SourceHash`].
+    /// Digest of the source, computed by [`SourceHash`].
     pub(crate) source_hash: String,
     pub(crate) license: Option<String>,
     pub(crate) description: String,
     pub(crate) side_effects: Vec<SideEffect>,
     pub(crate) library_depends: Vec<String>,
     pub(crate) title: String,
-    /// Sections below it.
+    /// Sections below the title.
     pub(crate) body: String,
-    /// Text of a model, above the sections.
+    /// Text written by a model, above the sections.
     pub(crate) summary: Option<Summary>,
     /// Files in `references`, by name.
     pub(crate) references: BTreeMap<String, String>,
 }
 
-/// Text that a model wrote about the package.
+/// Text about the package, written by a model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub(crate) model: String,
-    /// Text, as Markdown that cannot break out.
+    /// Text as sanitized Markdown, which cannot break out of its section.
     pub(crate) text: String,
 }
 
-/// Digest of what a bundle is made from.
+/// Digest of the source of a bundle.
 pub(crate) struct SourceHash(blake3::Hasher);
 
 impl SourceHash {
@@ -81,28 +83,28 @@ impl SourceHash {
         }
     }
 
-    /// Returns the digest as it stands in a stamp.
+    /// Returns the digest in the format of the stamp.
     pub(crate) fn text(&self) -> String {
         format!("blake3:{}", self.0.finalize().to_hex())
     }
 }
 
-/// Files of a skill by their paths in its folder, separated by `/`.
+/// Files of a skill by their paths in its directory, separated by `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bundle(pub(crate) BTreeMap<String, String>);
 
-/// State of a bundle that is there.
+/// State of an existing bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamped {
     pub(crate) source_hash: String,
-    /// Whether its files are those that `derive` wrote.
+    /// Whether its files are unchanged since `derive` wrote them.
     pub(crate) is_whole: bool,
     /// Model that wrote a part of it.
     pub(crate) summarized_by: Option<String>,
 }
 
 impl Draft {
-    /// Cuts what is larger than anybody keeps.
+    /// Cuts the body and the pages to their maximum size.
     pub(super) fn cut(&mut self) {
         self.body = cut_page(self.body.trim(), MAX_BODY_BYTES);
         let mut n_left = MAX_BUNDLE_BYTES;
@@ -137,7 +139,7 @@ impl Draft {
         bundle
     }
 
-    /// The front matter, with a line for the digest that is empty yet.
+    /// Renders the front matter, with an empty digest.
     fn front(&self) -> String {
         let mut front = Map::new();
         let mut put = |key: &str, value: Value| drop(front.insert(key.to_owned(), value));
@@ -175,12 +177,12 @@ fn hash_line(hash: &str) -> String {
 }
 
 impl Bundle {
-    /// The text of `SKILL.md`.
+    /// Returns the text of `SKILL.md`.
     pub(crate) fn skill(&self) -> &str {
         self.0.get(FILE).map_or("", String::as_str)
     }
 
-    /// Digest of all files, without the line that holds one.
+    /// Returns the digest over all files, excluding the line with the digest.
     fn hash(&self) -> String {
         let mut hasher = SourceHash(blake3::Hasher::new());
         for (path, text) in &self.0 {
@@ -199,7 +201,7 @@ impl Bundle {
         hasher.text()
     }
 
-    /// Reads the stamp; `None` when the files are no skill that was derived.
+    /// Reads the stamp; `None` if the files are not a derived skill.
     pub(crate) fn stamp(&self) -> Option<Stamped> {
         let skill = parse_text("x", self.skill()).ok()?;
         let source_hash = skill.generated_from?.source_hash?;

@@ -1,4 +1,4 @@
-//! Hooks of a plugin in words: when each is called, and how far it may go.
+//! Describes a plugin's hooks in words: when each is called, and which changes it may make.
 
 use super::text::{code, first_sentence};
 use crate::author::interface_docs;
@@ -6,7 +6,7 @@ use crate::plugin::inspect::HookReport;
 use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
 
-/// Returns a line of a list. The moment of a point is said as the contract says it.
+/// Returns a list item for a hook. The moment of its call is quoted from the contract.
 pub(super) fn in_words(hook: &HookReport) -> String {
     let docs = interface_docs(&hook.point).unwrap_or_default();
     let moment: Vec<&str> = first_sentence(&docs).split_whitespace().collect();

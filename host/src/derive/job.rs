@@ -1,4 +1,4 @@
-//! Work on what strangers wrote, as data that can be sent to another process.
+//! Parsing of untrusted input, packaged as data so that it can be sent to another process.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,36 +9,36 @@ use super::plugin::{self, PluginPackage};
 use super::rust::{self, CrateFiles, CrateOutline, CratePackage};
 use super::wit::{self, Interfaces, WitFiles};
 
-/// A source that was read, to be parsed and written as a skill.
+/// Source that was read from disk, to be parsed and rendered as a skill.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Job {
     Plugin(Box<PluginPackage>),
-    /// A crate, with the sources of its library if it has one.
+    /// Crate, with the sources of its library if it has one.
     Crate(Box<CratePackage>, Option<CrateFiles>),
-    /// A WIT package, with its README.
+    /// WIT package, with its README.
     Wit(WitFiles, Option<String>),
-    /// Name of a component, and its bytes in base64.
+    /// Component: its name, and its bytes in base64.
     Component(String, String),
 }
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Drafted {
-    /// The skill, without the digest of its source.
+    /// Skill, without the digest of its source.
     pub(crate) draft: Draft,
-    /// Things that could not be followed.
+    /// Notes about parts of the source that could not be resolved.
     pub(crate) notes: Vec<String>,
 }
 
 impl Job {
-    /// A component, as `name` calls it.
+    /// Creates a job for a component with this name.
     pub(crate) fn component(name: String, bytes: &[u8]) -> Self {
         Self::Component(name, STANDARD.encode(bytes))
     }
 
-    /// Parses the source and writes the skill.
+    /// Parses the source and renders the skill.
     ///
     /// # Errors
-    /// The source cannot be parsed, or there is too much of it.
+    /// The source cannot be parsed, or is too large.
     pub(crate) fn run(self) -> Result<Drafted, String> {
         let mut notes = Vec::new();
         let mut draft = match self {
@@ -48,7 +48,7 @@ impl Job {
                     Some(files) => rust::outline(files)?,
                     None => CrateOutline::default(),
                 };
-                // The crate may make nothing from it.
+                // The crate may not use its WIT package, so ignore errors in it.
                 if let Some(Ok(interfaces)) = files
                     .and_then(|files| files.wit)
                     .map(|wit| Interfaces::read(&wit))

@@ -1,11 +1,12 @@
-//! Skills that are derived from packages: from a plugin, a component, a WIT package or a Rust crate.
+//! Derives skills from packages: from a plugin, a component, a WIT package or a Rust crate.
 //!
-//! Owns how sources are read (within bounds, and nothing of them is run or built), and how a bundle is written so that the same
-//! source gives the same bytes and no text of it acts. It must not know the terminal, nor where bundles are kept. What parses text
-//! of strangers with libraries (Rust, WIT, components, Markdown, schemas) is done by a [`Job`], so that its caller can give it a
-//! process of its own.
+//! This module owns the reading of sources (with limits; nothing of them is executed or built) and
+//! the rendering of a bundle, which is deterministic and in which no text of the source is active.
+//! It must not know the terminal, nor where bundles are stored. Libraries that parse untrusted
+//! input (Rust, WIT, components, Markdown, schemas) run only inside a [`Job`], so that the caller
+//! can use a separate process for it.
 //!
-//! Start from [`Draft`], which every kind of source makes.
+//! Start from [`Draft`], which every kind of source produces.
 
 mod bundle;
 mod hooks;
@@ -23,18 +24,18 @@ pub(crate) use job::{Drafted, Job};
 pub(crate) use markdown::summary;
 pub(crate) use text::slug;
 
-/// Longest part of a README that is kept, in bytes.
+/// Maximum size of the part of a README that is kept, in bytes.
 const MAX_README_BYTES: usize = 12 << 10;
 
-/// Most tools, modules, interfaces or examples that are listed in one place.
+/// Maximum number of tools, modules, interfaces or examples in one list.
 const MAX_LISTED: usize = 120;
 
-/// Returns the number of things that a list of `n` leaves out, if it does.
+/// Returns the number of items that a list of `n` omits, if any.
 fn n_more(n: usize) -> Option<usize> {
     n.checked_sub(MAX_LISTED).filter(|n| *n > 0)
 }
 
-/// A number with its noun.
+/// Formats a number with its noun.
 fn count(n: usize, what: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{n} {what}{s}")

@@ -1,29 +1,32 @@
-//! A JSON Schema of arguments or settings as lines that people read.
+//! Describes a JSON Schema of arguments or settings in lines for people.
+//!
+//! Depth, lines and bytes are limited, because schemas come from untrusted plugins and may refer to
+//! themselves.
 
 use serde_json::{Map, Value};
 
 use super::text::{code, fenced, line};
 use crate::json::plain;
 
-/// Deepest object that is described.
+/// Maximum depth of described objects.
 const MAX_DEPTH: usize = 4;
 
-/// Most values of one property that are listed.
+/// Maximum number of listed values per property.
 const MAX_VALUES: usize = 30;
 
-/// Most lines about the properties of one schema.
+/// Maximum number of lines per schema.
 const MAX_LINES: usize = 300;
 
-/// Most bytes of all these lines: a reference can be followed from many places.
+/// Maximum total size of these lines, in bytes: a reference can be followed from many places.
 const MAX_BYTES: usize = 48 << 10;
 
-/// Longest text of a schema, in bytes.
+/// Maximum length of a schema's text, in bytes.
 const MAX_TEXT_BYTES: usize = 400;
 
-/// Most bytes of a schema that is shown as JSON.
+/// Maximum size of a schema that is shown as JSON, in bytes.
 const MAX_JSON_BYTES: usize = 8 << 10;
 
-/// Keywords that lines for each property cannot tell.
+/// Keywords whose meaning the lines per property cannot express.
 const BEYOND_LINES: [&str; 9] = [
     "allOf",
     "anyOf",
@@ -36,7 +39,7 @@ const BEYOND_LINES: [&str; 9] = [
     "patternProperties",
 ];
 
-/// Names of the properties of an object, those that are required first.
+/// Returns the names of an object's properties, required ones first.
 pub(super) fn names(schema: &Value) -> Vec<String> {
     let required = required(schema);
     let mut names: Vec<&String> = properties(schema).map(|(name, _)| name).collect();
@@ -47,8 +50,8 @@ pub(super) fn names(schema: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Describes each property of an object in a list; empty for an object that has none. What a list cannot tell stands below it
-/// as JSON.
+/// Describes each property of an object in a list; empty for an object without properties. If the
+/// list cannot express the whole schema, it is followed by the schema as JSON.
 pub(super) fn list(schema: &Value) -> String {
     let mut describer = Describer {
         whole: schema,
@@ -75,11 +78,12 @@ pub(super) fn list(schema: &Value) -> String {
 /// Writes lines about properties, within limits.
 struct Describer<'a> {
     whole: &'a Value,
-    /// References that lead to the object that is described: each is followed once on a path.
+    /// References that were followed to reach the current object. Each is followed only once per
+    /// path, so that recursion ends.
     references: Vec<&'a str>,
     n_lines: usize,
     text: String,
-    /// Whether something had to be left out.
+    /// Whether something was omitted.
     is_full: bool,
 }
 
@@ -105,7 +109,7 @@ impl<'a> Describer<'a> {
         }
     }
 
-    /// The properties of a property, or of the items of a list.
+    /// Describes the properties of a property, or of the items of a list.
     fn inner(&mut self, property: &'a Value, depth: usize) {
         let n_before = self.references.len();
         let mut schema = property;
@@ -172,13 +176,13 @@ fn required(schema: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Follows a reference within the schema, once.
+/// Follows a reference within the schema once.
 fn resolved<'a>(whole: &'a Value, schema: &'a Value) -> &'a Value {
     let found = reference(schema).and_then(|text| whole.pointer(text.strip_prefix('#')?));
     found.unwrap_or(schema)
 }
 
-/// Kind of a value in words; of lists of lists, down to the deepest level that is described.
+/// Describes the kind of a value. Nested lists are described down to the maximum depth.
 fn kind(whole: &Value, schema: &Value, depth: usize) -> String {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let shown: Vec<String> = values
@@ -194,7 +198,7 @@ fn kind(whole: &Value, schema: &Value, depth: usize) -> String {
     }
     let name = match schema.get("type") {
         Some(Value::String(name)) => name.as_str(),
-        // An optional value.
+        // A type such as `["string", "null"]` is an optional value.
         Some(Value::Array(names)) => {
             let mut names = names.iter().filter_map(Value::as_str);
             names.find(|name| *name != "null").unwrap_or_default()
@@ -228,7 +232,7 @@ fn bounds(schema: &Value) -> Vec<String> {
         ("minItems", "at least so many items:"),
         ("maxItems", "at most so many items:"),
     ];
-    // What the type of a number allows anyway says nothing.
+    // Huge bounds come from the integer type and carry no information.
     let tells = |value: &Value| value.as_f64().is_some_and(|value| value.abs() < 1e9);
     let bounds = WORDS.iter().filter_map(|(key, words)| {
         let value = schema.get(*key).filter(|value| tells(value))?;

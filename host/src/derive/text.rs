@@ -1,4 +1,8 @@
-//! Text of a package as it may stand in a skill: it deceives nobody, closes nothing, and is no placeholder.
+//! Sanitizes text of a package for a skill, so that it cannot deceive the reader, close a Markdown
+//! construct, or act as a placeholder.
+//!
+//! Every text of a package must pass through one of these functions or through `markdown` before it
+//! is part of a skill.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -7,17 +11,17 @@ use regex::Regex;
 
 use crate::text::{clean, printable};
 
-/// Characters that have a meaning where a line begins.
+/// Characters with a meaning at the beginning of a line.
 const LINE_MARKS: [char; 7] = ['#', '>', '-', '+', '*', '=', '|'];
 
-/// A path in code that begins with a folder of a bundle, which would be looked for in this one.
+/// Path in code that begins with a directory of a bundle; readers would look for it in this bundle.
 #[expect(clippy::expect_used, reason = "the pattern is a constant")]
 static BUNDLE_PATH: LazyLock<Regex> = LazyLock::new(|| {
     let folders = "scripts|references|reference|assets|templates|examples";
     Regex::new(&format!(r"`((?:[a-z0-9]+ )?(?:\./)?(?:{folders})/)")).expect("a valid pattern")
 });
 
-/// Returns a text on one line of Markdown, at most `limit` bytes before it is escaped.
+/// Returns a text on one line of Markdown, at most `limit` bytes before escaping.
 pub(super) fn line(text: &str, limit: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut line = escaped(&clean(&words.join(" "), limit));
@@ -27,7 +31,7 @@ pub(super) fn line(text: &str, limit: usize) -> String {
     line
 }
 
-/// Escapes what would be a tag, begin code or make a link.
+/// Escapes characters that would begin a tag, code or a link.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('<', "&lt;")
         .replace('`', "\\`")
@@ -43,7 +47,7 @@ pub(super) fn starts_with_mark(text: &str) -> bool {
     is_number || text.starts_with(LINE_MARKS) || text.starts_with("~~~")
 }
 
-/// Returns a text as code within a line, at most `limit` bytes long.
+/// Returns a text as inline code, at most `limit` bytes long.
 pub(super) fn code(text: &str, limit: usize) -> String {
     let text = clean(text, limit);
     let fence = "`".repeat(longest_run(&text) + 1);
@@ -57,7 +61,7 @@ pub(super) fn code(text: &str, limit: usize) -> String {
     }
 }
 
-/// Returns a text as a block of code that nothing in it can close.
+/// Returns a text as a code block that nothing in the text can close.
 pub(super) fn fenced(language: &str, text: &str) -> String {
     let text = printable(text);
     let fence = "`".repeat(longest_run(&text).max(2) + 1);
@@ -99,7 +103,7 @@ pub(super) fn first_sentence(text: &str) -> &str {
     paragraph
 }
 
-/// Returns a text that ends as a sentence does; nothing stays nothing.
+/// Ends a text with a full stop if it lacks one; an empty text stays empty.
 pub(super) fn as_sentence(text: &str) -> String {
     let text = text.trim_end();
     match text.is_empty() || text.ends_with(['.', '!', '?', '…']) {
@@ -108,7 +112,7 @@ pub(super) fn as_sentence(text: &str) -> String {
     }
 }
 
-/// Lists the first names, and says how many more there are.
+/// Lists the first names, followed by the number of the others.
 pub(super) fn shortened<T: AsRef<str>>(names: &[T], most: usize) -> String {
     let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
     match names.len().saturating_sub(most) {
@@ -117,7 +121,7 @@ pub(super) fn shortened<T: AsRef<str>>(names: &[T], most: usize) -> String {
     }
 }
 
-/// Name of the file of a page about something; no two have one.
+/// Returns a unique file name for a page.
 pub(super) fn page_name(name: &str, taken: &BTreeMap<String, String>) -> String {
     let stem = slug(name).unwrap_or_else(|| "page".to_owned());
     let mut names =
@@ -125,7 +129,8 @@ pub(super) fn page_name(name: &str, taken: &BTreeMap<String, String>) -> String 
     names.find(|name| !taken.contains_key(name)).unwrap_or(stem)
 }
 
-/// Cuts a page to whole blocks of about `limit` bytes, and says so; its first line stays.
+/// Cuts a page after complete blocks at about `limit` bytes, and appends a note. The first line is
+/// always kept.
 pub(super) fn cut_page(page: &str, limit: usize) -> String {
     if page.len() <= limit {
         return page.to_owned();
@@ -152,7 +157,8 @@ pub(super) fn cut_page(page: &str, limit: usize) -> String {
     format!("{kept}\n\n*The rest of this page, {n_more} KiB, is left out.*")
 }
 
-/// Makes a name of a package the name of a skill and of a folder: `[a-z0-9-]`, at most 64 bytes; `None` when nothing is left.
+/// Converts the name of a package into a name for the skill and its directory: `[a-z0-9-]`, at most
+/// 64 bytes; `None` if nothing is left.
 pub(crate) fn slug(name: &str) -> Option<String> {
     let mut slug = String::new();
     for character in name.chars() {
@@ -168,8 +174,8 @@ pub(crate) fn slug(name: &str) -> Option<String> {
     (!slug.is_empty()).then(|| slug.to_owned())
 }
 
-/// Makes texts of the package mean nothing to the reader of skills: its placeholders, commands and paths into the bundle are
-/// for those who write skills.
+/// Disables placeholders, commands and bundle paths in texts of the package, so that they have no
+/// effect when the skill is expanded.
 pub(super) fn inert(body: &str) -> String {
     let body = body
         .replace("{baseDir}", "{ baseDir }")

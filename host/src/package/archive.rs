@@ -1,4 +1,8 @@
-//! Files in `.tar.gz` and `.tar` archives. Nothing is written while one is read.
+//! Reads `.tar.gz` and `.tar` archives into memory; nothing is written to disk.
+//!
+//! An archive is refused if other tar programs could read it differently, because the files that a
+//! person reviewed must be the ones that are installed: torn archives, trailing data, duplicate
+//! names, sparse files, and global settings that rename or resize entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -11,38 +15,40 @@ use tar::{Archive, EntryType, PaxExtensions};
 use super::contents::{Contents, Files, MAX_BYTES, MAX_FILES, names, names_of_any_depth};
 use crate::plugin::manifest::FILE_NAME;
 
-/// First bytes of a gzip file.
+/// Magic number of gzip.
 pub(super) const MAGIC: &[u8] = &[0x1f, 0x8b];
 
-/// Name of the format in an archive that is not compressed, and where it stands.
+/// Magic of an uncompressed tar header, and its offset.
 const TAR_MAGIC: &[u8] = b"ustar";
 const TAR_MAGIC_AT: usize = 257;
 
-/// Bits of a mode that let a file run as somebody else.
+/// Mode bits for setuid and setgid.
 pub(super) const SET_ID: u32 = 0o6000;
 
-/// Most bytes that an archive is decompressed to: its files, and their headers.
+/// Maximum decompressed size of an archive, including tar headers.
 const MAX_DECOMPRESSED_BYTES: u64 = MAX_BYTES + (MAX_FILES as u64) * 2048;
 
-/// Most bytes of settings for all entries of an archive. `git archive` writes one of 52.
+/// Maximum size of a global pax header. `git archive` writes one of 52 bytes.
 const MAX_SETTINGS_BYTES: u64 = 64 << 10;
 
-/// Beginning of the names of settings for files with holes.
+/// Prefix of pax keys for sparse files.
 const SPARSE: &[u8] = b"GNU.sparse.";
 
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     pub(super) files: Files,
-    /// Entries that are no plain files, each with what it is. Nothing of them is in `files`.
+    /// Entries that are not regular files, each with a description. Their content is not in
+    /// `files`.
     pub(super) odd: BTreeMap<Vec<String>, &'static str>,
-    /// Folders that were not looked into.
+    /// Directories that were skipped.
     pub(super) hidden: BTreeSet<Vec<String>>,
 }
 
-/// Returns the number of names that lead to a folder in which nothing is wanted, of the folders that lead to an entry.
+/// Function that decides whether an entry is skipped: given the directories on the entry's path,
+/// returns the length of the prefix that names the skipped directory.
 pub(super) type Hides = fn(&[String]) -> Option<usize>;
 
-/// Whether a file begins as an archive does.
+/// Whether a file begins like an archive.
 pub(super) fn is_archive(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) || is_tar(bytes)
 }
@@ -52,10 +58,11 @@ fn is_tar(bytes: &[u8]) -> bool {
     rest.is_some_and(|rest| rest.starts_with(TAR_MAGIC))
 }
 
-/// Folder that macOS adds to archives, with the attributes of every file.
+/// Directory that macOS adds to archives, with the attributes of every file.
 const MAC_FOLDER: &str = "__MACOSX";
 
-/// Reads the plugin in an archive of its folder, or of what is in its folder. `origin` is for messages.
+/// Reads the plugin in an archive of its directory, or of the directory's content. `origin` is only
+/// used in messages.
 pub(super) fn read(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
     let of_mac = |folders: &[String]| (folders.first()? == MAC_FOLDER).then_some(1);
     let entries = entries(bytes, of_mac).and_then(|entries| match entries.odd.first_key_value() {
@@ -72,17 +79,18 @@ pub(super) fn read(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
     Contents::pick(plugin_in(files, origin)?, origin)
 }
 
-/// Reads everything in an archive but what lies in folders that `hides` names. One that is too large, torn, or that has a path
-/// that leads out of it is refused, and so is one that other programs read otherwise.
+/// Reads all entries of an archive, except those in directories that `hides` skips. Refuses
+/// archives that are too large or torn, that have a path outside of the archive's root, or that
+/// other programs would read differently.
 pub(super) fn entries(bytes: &[u8], hides: Hides) -> anyhow::Result<Entries> {
     match is_tar(bytes) {
         true => unpacked(bytes, hides),
-        // Of several members every program reads all.
+        // A gzip file may have several members, and gzip tools read all of them.
         false => unpacked(MultiGzDecoder::new(bytes), hides),
     }
 }
 
-/// A reader that knows whether its end was met.
+/// Reader that records whether the end of the input was reached.
 struct Watched<R> {
     inner: io::Take<R>,
     is_ended: bool,
@@ -97,14 +105,15 @@ impl<R: Read> Read for Watched<R> {
 }
 
 impl<R: Read> Watched<R> {
-    /// Checks that the archive has an end of its own, and nothing behind it: what a cut took away could be a restriction, and what
-    /// stands behind is not in the lists of other programs.
+    /// Checks that the archive ends with its end-of-archive blocks and that no data follows. A
+    /// truncated archive could be missing a restriction, and other programs do not list trailing
+    /// data.
     fn check_end(mut self) -> anyhow::Result<()> {
         let is_torn = self.is_ended && self.inner.limit() > 0;
         ensure!(!is_torn, "it is torn: the blocks that end it are missing");
         let mut buffer = [0; 8192];
         loop {
-            // The checksum of the compression comes last as well.
+            // Read to the end, so that the gzip checksum is verified too.
             let n_read = self.read(&mut buffer).context("it is torn")?;
             if n_read == 0 {
                 break;
@@ -143,7 +152,7 @@ fn unpacked<R: Read>(reader: R, hides: Hides) -> anyhow::Result<Entries> {
         let shown = path.escape_debug();
         let kind = entry.header().entry_type();
         let is_folder = kind == EntryType::Directory;
-        // The archive of a folder's content begins with `./`.
+        // An archive of a directory's content begins with the entry `./`.
         if is_folder && path.trim_matches(['.', '/']).is_empty() && !path.contains("..") {
             continue;
         }
@@ -198,7 +207,8 @@ fn unpacked<R: Read>(reader: R, hides: Hides) -> anyhow::Result<Entries> {
     Ok(read)
 }
 
-/// Refuses settings for all entries that come after, which other programs follow and which have no effect here.
+/// Refuses a global pax header that changes paths, links or sizes of later entries: other programs
+/// apply it, and this reader does not.
 fn check_global(entry: &mut impl Read) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
     entry
@@ -219,8 +229,9 @@ fn check_global(entry: &mut impl Read) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Finds the files of the plugin: all of them, or those in the one folder that has a manifest. What lies beside that folder, such as a
-/// license or what macOS adds to each file, does not belong to it.
+/// Selects the files of the plugin: all of them, or those in the only directory with a manifest.
+/// Files outside of that directory, for example a license or the metadata that macOS adds, do not
+/// belong to the plugin.
 fn plugin_in(mut files: Files, origin: &Path) -> anyhow::Result<Files> {
     files.retain(|names, _| {
         let name = names.last().map(String::as_str).unwrap_or_default();

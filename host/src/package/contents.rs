@@ -1,4 +1,7 @@
-//! The files of one plugin, in memory.
+//! Files of one plugin, in memory.
+//!
+//! A source is read once into [`Contents`]; everything after that (digest, signature, packing,
+//! installation) uses these bytes, so that a source that changes meanwhile has no effect.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -12,28 +15,28 @@ use rustix::fs::OFlags;
 use crate::grant::held::{self, HeldFolder};
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 
-/// A file: its path in the plugin's folder, and its bytes.
+/// Path in the plugin's directory, and content of the file.
 type NamedBytes<'a> = (String, &'a [u8]);
 
-/// Most bytes of a source and of what is in it. Several Python components fit.
+/// Maximum size of a source, and of its decompressed content. Several Python components fit.
 pub(super) const MAX_BYTES: u64 = 256 << 20;
 
-/// Most files in a source.
+/// Maximum number of files in a source.
 pub(super) const MAX_FILES: usize = 10_000;
 
-/// Deepest level of folders in a source.
+/// Maximum depth of directories in a source.
 const MAX_DEPTH: usize = 16;
 
-/// File of a plugin that people read.
+/// File of a plugin with its description for people.
 const README: &str = "README.md";
 
-/// Folders of a plugin that belong to it whole.
+/// Directories of a plugin that are included with all their files.
 const FOLDERS: [&str; 2] = ["prompts", "skills"];
 
-/// Files by the names that lead to them.
+/// Files by path, as lists of names.
 pub(crate) type Files = BTreeMap<Vec<String>, Vec<u8>>;
 
-/// Files of one plugin: its manifest, its component, its README, its prompts and skills.
+/// Files of one plugin: manifest, component, README, prompts and skills.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) manifest: Manifest,
@@ -41,7 +44,8 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Reads a plugin's folder. Files that do not belong to the plugin, such as its sources, are left alone.
+    /// Reads a plugin's directory. Files that do not belong to the plugin, for example its sources,
+    /// are not read.
     pub(crate) fn of_folder(folder: &Path) -> anyhow::Result<Self> {
         let mut files = Files::new();
         let mut read = |path: &str| -> anyhow::Result<()> {
@@ -54,7 +58,7 @@ impl Contents {
         if folder.join(README).symlink_metadata().is_ok() {
             read(README)?;
         }
-        // A component that is missing is for `Manifest` and the loader to speak of.
+        // A missing component is reported by the check below and by the loader.
         let manifest = Manifest::read(folder, None)?;
         if let Some(path) = manifest.component.as_deref() {
             let is_there = folder.join(path).symlink_metadata().is_ok();
@@ -83,7 +87,7 @@ impl Contents {
         Self::pick(files, folder)
     }
 
-    /// Picks the files that belong to the plugin. `origin` is for messages.
+    /// Selects the files that belong to the plugin. `origin` is only used in messages.
     pub(super) fn pick(mut files: Files, origin: &Path) -> anyhow::Result<Self> {
         let path = origin.join(FILE_NAME);
         let Some(text) = files.get(&vec![FILE_NAME.to_owned()]) else {
@@ -120,12 +124,12 @@ impl Contents {
         Ok(Self { manifest, files })
     }
 
-    /// Name and version, for people.
+    /// Returns name and version, for people.
     pub(crate) fn title(&self) -> String {
         format!("{} {}", self.manifest.name, self.manifest.version)
     }
 
-    /// Returns the component and the other files, in order.
+    /// Returns the component and the other files, sorted.
     pub(super) fn parts(&self) -> anyhow::Result<(Option<&[u8]>, Vec<NamedBytes<'_>>)> {
         let component = self.manifest.component.as_deref().map(names).transpose()?;
         let bytes = component.as_ref().and_then(|names| self.files.get(names));
@@ -137,19 +141,20 @@ impl Contents {
         Ok((bytes.map(Vec::as_slice), others.collect()))
     }
 
-    /// Digest of all names and bytes, the same as that of a folder that holds nothing else.
+    /// Returns the digest over all names and contents, equal to the digest of a directory with
+    /// exactly these files.
     pub(crate) fn digest(&self) -> String {
         held::digest(&self.files)
     }
 
-    /// Files by the names that lead to them.
+    /// Returns the files by path.
     pub(crate) fn files(&self) -> &Files {
         &self.files
     }
 }
 
-/// Writes files into a folder, which it makes, and waits until they are on the disk. Only their owner may read them, and none of
-/// them is a program.
+/// Writes files into a new directory and syncs them to disk. Only their owner may read them, and
+/// none is executable.
 pub(super) fn write(files: &Files, folder: &Path) -> anyhow::Result<()> {
     for (names, bytes) in files {
         let path = names
@@ -173,7 +178,8 @@ pub(super) fn write(files: &Files, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Splits a path within a source into names. What leads out of it, or is not a plain path, is refused.
+/// Splits a path within a source into names. Refuses absolute paths, `..`, and paths that are too
+/// deep.
 pub(super) fn names(path: &str) -> anyhow::Result<Vec<String>> {
     let names = names_of_any_depth(path)?;
     ensure!(
@@ -184,7 +190,7 @@ pub(super) fn names(path: &str) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Splits a path as [`names`] does, of something that may be left out however deep it lies.
+/// Splits a path like [`names`], but without a limit on the depth, for entries that may be skipped.
 pub(super) fn names_of_any_depth(path: &str) -> anyhow::Result<Vec<String>> {
     let refuse = || format!("the path `{}` is refused", path.escape_debug());
     let mut names = Vec::new();
@@ -205,7 +211,8 @@ pub(super) fn names_of_any_depth(path: &str) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Reads a regular file of bounded size. A link is refused: elsewhere it would lead to something else.
+/// Reads a regular file of bounded size. A symlink is refused: on another machine it would lead to
+/// another file.
 fn read_plain(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
     let shown = path.display();
     let is_link = path
@@ -219,7 +226,8 @@ fn read_plain(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
     read_open(file, path, limit)
 }
 
-/// Opens a file to read it. One that is a pipe is opened at once: nobody may ever write into it.
+/// Opens a file for reading. `O_NONBLOCK` makes opening a pipe return immediately, instead of
+/// waiting for a writer.
 pub(super) fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
     let flags = flags | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
@@ -228,7 +236,7 @@ pub(super) fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// Reads an open file of bounded size.
+/// Reads an open regular file of bounded size.
 pub(super) fn read_open(file: File, path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
     let shown = path.display();
     let is_file = file.metadata().is_ok_and(|found| found.is_file());

@@ -1,8 +1,9 @@
-//! Installed plugins and skills at the start of a session: the lock file, the keys in the settings and the bytes on disk say
-//! together what each is trusted with.
+//! Verifies installed plugins and skills when a session starts. The lock file, the keys in the
+//! settings and the bytes on disk together decide their trust.
 //!
-//! One has the trust `package` when its signature was checked as it was installed, with a key that is still in the settings,
-//! and its folder holds exactly what was installed. Nothing in the folder has a say in it.
+//! A package has the trust `package` if its signature was checked at installation, with a key that
+//! is still in the settings, and its directory contains exactly the installed files. Nothing in the
+//! directory itself can raise its trust.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,25 +16,27 @@ use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
 use crate::plugin::installed::Installed;
 
-/// An installed plugin or skill, verified.
+/// Installed plugin or skill, verified.
 pub(super) struct Verified<T> {
     pub(super) name: String,
     pub(super) folder: PathBuf,
-    /// Line of the lock file that it is.
+    /// Entry in the lock file.
     pub(super) locked: T,
     pub(super) trust: Trust,
-    /// Files as they were installed, or the reason why they are not.
+    /// Files as installed, or the reason why they are not available.
     pub(super) files: Result<Arc<HeldFolder>, String>,
     pub(super) is_gone: bool,
 }
 
-/// Verifies everything that a lock file names, in the folder `all`. Reads each once; what is loaded is what was read.
+/// Verifies all entries of a lock file, in the directory `all`. Reads each directory once; later
+/// loading uses the bytes that were read here.
 pub(super) fn verify_all<T: Entry>(
     all: &Path,
     lock_path: &Path,
     config: &InstallConfig,
 ) -> anyhow::Result<Vec<Verified<T>>> {
-    // An installation changes the folder and the lock file one after the other. Where nothing was ever exchanged there is no lock.
+    // An installation changes the directory and the lock file in two steps; the lock makes both
+    // appear at once. If nothing was ever installed, there is no lock file to open.
     let exchange = File::open(exchange_lock(all)).ok();
     if let Some(exchange) = &exchange {
         let _ = exchange.lock_shared();
@@ -69,7 +72,7 @@ pub(super) fn verify_all<T: Entry>(
     Ok(verified.collect())
 }
 
-/// Verifies every plugin that the lock file names, in the folder `plugins`.
+/// Verifies every plugin in the lock file, in the directory `plugins`.
 pub(crate) fn verify(
     plugins: &Path,
     lock_path: &Path,

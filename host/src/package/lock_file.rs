@@ -1,5 +1,8 @@
-//! `plugins.lock.toml` and `skills.lock.toml`: plugins and skills that were installed, with sources and digests, and the keys
-//! that names are pinned to.
+//! `plugins.lock.toml` and `skills.lock.toml`: installed plugins and skills with their sources and
+//! digests, and the keys that names are pinned to.
+//!
+//! While a package is replaced, the file lists both the new and the previous entry, so that after a
+//! crash at any point the entry of the files on disk is known.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,34 +16,35 @@ use crate::disk::{read_if_present, replace_private_synced};
 
 const FORMAT: u32 = 1;
 
-/// Kind of thing that is installed: one file, beside the folder of all of them, lists those of one kind.
+/// Kind of installed thing. Each kind has its own lock file next to the directory of its packages.
 pub(crate) trait Entry: Clone + Serialize + DeserializeOwned {
     const FILE_NAME: &'static str;
-    /// Table of the file that has them by name.
+    /// Name of the TOML table with the entries.
     const TABLE: &'static str;
-    /// First line of the file.
+    /// First line of the file, a comment.
     const HEAD: &'static str;
 
     fn digest(&self) -> &str;
 
-    /// Key that their signature was checked with.
+    /// Key that the signature was checked with.
     fn key(&self) -> Option<&str>;
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LockFile<T> {
-    /// Keys of minisign that names are pinned to; these outlive what was installed.
+    /// Minisign keys that names are pinned to; they stay after the package is removed.
     pub(crate) keys: BTreeMap<String, String>,
-    /// Installed ones by name.
+    /// Installed packages by name.
     pub(crate) entries: BTreeMap<String, T>,
-    /// Ones that were installed before, of those that are about to be replaced: until that is done either may be there.
+    /// Previous entries of packages that are being replaced: until the replacement is complete, the
+    /// files on disk may belong to either entry.
     before: BTreeMap<String, T>,
 }
 
 /// Largest lock file, in bytes. An entry has some hundred.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Table of those that are about to be replaced.
+/// TOML table of previous entries.
 const BEFORE: &str = "before";
 
 #[derive(Serialize, Deserialize)]
@@ -52,7 +56,7 @@ struct Written<T> {
     tables: BTreeMap<String, BTreeMap<String, T>>,
 }
 
-/// Version of a lock file, which is read before anything else of it.
+/// Version of a lock file, which is checked before the rest is parsed.
 #[derive(Deserialize)]
 struct Format {
     format: u32,
@@ -62,13 +66,13 @@ struct Format {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Locked {
     pub(crate) version: semver::Version,
-    /// Source of it: an absolute path, or a reference to a registry.
+    /// Source: an absolute path, or a reference to a registry.
     pub(crate) source: Source,
-    /// Digest of the manifest in the registry.
+    /// Digest of the artifact's manifest in the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) manifest: Option<String>,
     pub(crate) digest: String,
-    /// Key that their signature was checked with; `None` when no key was configured.
+    /// Key that the signature was checked with; `None` if no key was configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
 }
@@ -98,7 +102,7 @@ impl<T> Default for LockFile<T> {
 }
 
 impl<T: Entry> LockFile<T> {
-    /// Reads the file; nothing is installed where there is none.
+    /// Reads the file; a missing file means that nothing is installed.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let (shown, table) = (path.display(), T::TABLE);
         let text = read_if_present(path, MAX_BYTES);
@@ -131,14 +135,15 @@ impl<T: Entry> LockFile<T> {
         })
     }
 
-    /// Returns the entry of a name, if files of this digest are those of it.
+    /// Returns the entry of a name whose files have this digest.
     pub(crate) fn holding(&self, name: &str, digest: &str) -> Option<&T> {
         let entries = [self.entries.get(name), self.before.get(name)];
         let mut entries = entries.into_iter().flatten();
         entries.find(|entry| entry.digest() == digest)
     }
 
-    /// Decides which of two is there, where a command was stopped while it replaced one. `digest` is for the files of a name.
+    /// Completes a replacement that was interrupted: keeps the previous entry if the files on disk
+    /// have its digest. `digest` returns the digest of the files under a name.
     pub(crate) fn settle(&mut self, digest: impl Fn(&str) -> Option<String>) {
         for (name, before) in std::mem::take(&mut self.before) {
             let is_before = digest(&name).is_some_and(|digest| digest == before.digest());
@@ -148,8 +153,9 @@ impl<T: Entry> LockFile<T> {
         }
     }
 
-    /// Notes an entry before it is put in its place by `put`, and takes it out again when that fails. In between the file names
-    /// both, so that whoever reads it after the machine stopped knows either. The name `pinned` is pinned to the key of it.
+    /// Records an entry before `put` moves its files into place, and restores the old state if
+    /// `put` fails. In between, the file lists both entries, so that the right one is found after a
+    /// crash. The name `pinned` is pinned to the entry's key.
     pub(crate) fn replace<R>(
         &mut self,
         path: &Path,
@@ -178,12 +184,13 @@ impl<T: Entry> LockFile<T> {
         };
         changed.before.clear();
         *self = changed;
-        // That both are named does no harm, and the next command corrects it.
+        // If this write fails, both entries stay in the file; that is harmless, and the next
+        // command corrects it.
         let _ = self.write(path);
         Ok(done)
     }
 
-    /// Writes the file in one step.
+    /// Writes the file atomically.
     pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
         let file = Written {
             format: FORMAT,

@@ -1,8 +1,9 @@
-//! Packages of plugins: one file that carries a whole plugin, and plugins and skills that were installed: from such files, from
-//! archives, from folders and from registries.
+//! Packages: a plugin packed into one file, and the installation of plugins and skills from such
+//! files, archives, directories and registries.
 //!
-//! A source is read once, into memory. It is checked, digested and written from there, so that a source that changes meanwhile
-//! changes nothing. It must not know the terminal: refusals are texts, and questions are the caller's.
+//! A source is read once, into memory. It is checked, digested and written from there, so that a
+//! source that changes meanwhile has no effect. This module must not know the terminal: refusals
+//! are texts, and the caller asks the questions.
 //!
 //! Start from [`source::fetch`].
 

@@ -1,7 +1,7 @@
-//! Packed plugins: the component, and after it every other file of the plugin as a custom section.
+//! Packed plugins: the component, followed by all other files of the plugin as custom sections.
 //!
-//! Runtimes skip custom sections, so a packed plugin is still the same component. One of prompts and skills only is packed into
-//! an empty component.
+//! Runtimes ignore custom sections, so a packed plugin is still a working component. A plugin of
+//! only prompts and skills is packed into an empty component.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -14,16 +14,16 @@ use super::contents::{Contents, Files, names};
 use crate::plugin::foreign;
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 
-/// Beginning of the names of custom sections that carry files; the path within the plugin comes after it.
+/// Prefix of the names of custom sections with files, followed by the path within the plugin.
 const PREFIX: &str = "rind:file/";
 
-/// First bytes of every WebAssembly binary.
+/// Magic number of WebAssembly binaries.
 pub(super) const MAGIC: &[u8] = b"\0asm";
 
-/// A component with nothing in it.
+/// Empty component.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// Packs a plugin into one file. The same plugin makes the same bytes.
+/// Packs a plugin into one file. The output is deterministic.
 pub(crate) fn pack(contents: &Contents) -> anyhow::Result<Vec<u8>> {
     let (component, others) = contents.parts()?;
     let (mut bytes, carried) = split(component.unwrap_or(EMPTY))?;
@@ -41,12 +41,12 @@ pub(crate) fn pack(contents: &Contents) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether bytes are a packed plugin, or torn like one.
+/// Whether bytes are a packed plugin, possibly truncated.
 pub(crate) fn is_packed(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// Unpacks a plugin. `origin` is for messages.
+/// Unpacks a plugin. `origin` is only used in messages.
 pub(super) fn unpack(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
     let shown = origin.display();
     if let Some(message) = foreign::module(bytes) {
@@ -78,8 +78,9 @@ pub(super) fn unpack(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
     Contents::pick(files, origin)
 }
 
-/// Takes the manifest out of a component that `rind plugin build` made: the one beside it counts, and a plugin has the same
-/// digest whether it was packed or not. Anything else stays as it is.
+/// Removes the manifest from a component that `rind plugin build` made. The manifest file next to
+/// it is the effective one, and without the copy a plugin has the same digest whether it was packed
+/// or not. Other components stay unchanged.
 pub(super) fn take_manifest_out(component: &mut Vec<u8>) {
     if let Ok((bare, carried)) = split(component)
         && carried.len() == 1
@@ -89,7 +90,7 @@ pub(super) fn take_manifest_out(component: &mut Vec<u8>) {
     }
 }
 
-/// Splits the outermost sections of a binary into the component and the files that are carried after or between them.
+/// Splits the outermost sections of a binary into the component and the packed files.
 fn split(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
     ensure!(bytes.starts_with(MAGIC), "it is not WebAssembly");
     let mut files = Files::new();
@@ -119,7 +120,8 @@ fn split(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
     Ok((component, files))
 }
 
-/// Path and content of a file in the body of a custom section; `None` when that is for something else.
+/// Returns path and content of the file in a custom section; `None` if the section is not a packed
+/// file.
 fn carried(body: &[u8]) -> Option<(&str, &[u8])> {
     let mut reader = BinaryReader::new(body, 0);
     let path = reader.read_string().ok()?.strip_prefix(PREFIX)?;

@@ -1,8 +1,10 @@
-//! Puts a plugin into the folder of plugins, or a skill into that of skills, or takes it out, in one step each.
+//! Moves a plugin or skill into the directory of all plugins or skills, or out of it, atomically.
 //!
-//! It is complete in a hidden folder within that folder, where none is looked for, before it takes its place. Where one was there
-//! before, the two are exchanged: a session that begins meanwhile finds the one or the other, and a guard is never missing. The
-//! lock file says which one is right, so that it is written under the same lock: [`exchange_lock`].
+//! The new files are first written completely into a hidden temporary directory inside that
+//! directory, which discovery ignores. If a package is replaced, the two directories are exchanged
+//! in one system call: a session that starts meanwhile finds one or the other, so a guard is never
+//! missing. The lock file names the right one and is therefore written under the same lock,
+//! [`exchange_lock`].
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -15,25 +17,27 @@ use super::contents::{Files, write};
 use crate::disk::{exchange, private_folder};
 use crate::grant::held::HeldFolder;
 
-/// Beginning of the names of folders that one is made in before it takes its place.
+/// Prefix of the names of temporary directories.
 const PREFIX: &str = ".install-";
 
-/// Folder for what somebody wrote and that had to make room, in the folder of all of a kind. Nothing in it is looked for.
+/// Directory inside the directory of plugins or skills for user-written files that were replaced.
+/// Discovery ignores it.
 const KEPT: &str = ".kept";
 
-/// A plugin or skill that is complete and not in its place yet.
+/// Plugin or skill that is written completely but not yet in its final location.
 #[derive(Debug)]
 pub(crate) struct Staged {
     _temporary: TempDir,
     pub(crate) folder: PathBuf,
 }
 
-/// File that is locked while a folder and its line in the lock file do not fit together, for a few milliseconds.
+/// Returns the path of the lock file that is held for a few milliseconds while a directory and its
+/// entry in the lock file do not match.
 pub(crate) fn exchange_lock(all: &Path) -> PathBuf {
     all.with_extension("exchange.lock")
 }
 
-/// Keeps sessions from reading what is installed until it is dropped.
+/// Locks out sessions that read installed packages, until the returned file is dropped.
 pub(crate) fn exchanging(all: &Path) -> anyhow::Result<File> {
     let path = exchange_lock(all);
     let lock = || {
@@ -44,10 +48,11 @@ pub(crate) fn exchanging(all: &Path) -> anyhow::Result<File> {
     lock().with_context(|| format!("cannot lock {}", path.display()))
 }
 
-/// Writes files where they can be checked, in a folder `name` within a hidden one of `all`.
+/// Writes files into a directory `name` inside a hidden temporary directory of `all`, where they
+/// can be checked.
 pub(crate) fn stage(files: &Files, name: &str, all: &Path) -> anyhow::Result<Staged> {
     let make = || {
-        // What a link leads to has its permissions from whoever made the link.
+        // Do not chmod through a symlink: the owner of its target chose the permissions.
         if !all.is_symlink() {
             private_folder(all)?;
         }
@@ -62,7 +67,8 @@ pub(crate) fn stage(files: &Files, name: &str, all: &Path) -> anyhow::Result<Sta
     })
 }
 
-/// Moves away what is in a place, whatever it is, to where nothing looks for it. Returns the path of it then.
+/// Moves a file or directory of any kind to a location that discovery ignores. Returns its new
+/// path.
 pub(crate) fn keep(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
     let keep = || {
         let kept = all.join(KEPT);
@@ -76,13 +82,14 @@ pub(crate) fn keep(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
 }
 
 impl Staged {
-    /// Replaces the temporary folder in a message by the source, which is what the reader knows and can look at.
+    /// Replaces the temporary directory in a message by the source, which the reader knows and can
+    /// open.
     pub(crate) fn in_words_of(&self, message: &str, source: &Path) -> String {
         let (folder, source) = (self.folder.display(), source.display());
         message.replace(&folder.to_string(), &source.to_string())
     }
 
-    /// Puts it in its place. What was there before goes.
+    /// Moves the files to their final location. Files that were there before are removed.
     pub(crate) fn put(self, place: &Path) -> anyhow::Result<()> {
         let put = match place.symlink_metadata() {
             Ok(_) => exchange(&self.folder, place),
@@ -92,13 +99,14 @@ impl Staged {
     }
 }
 
-/// Returns the digest of what is in a place, if that can be read.
+/// Returns the digest of a directory, if it can be read.
 pub(crate) fn digest(place: &Path) -> Option<String> {
     let held = HeldFolder::read(place).ok()?;
     Some(held.digest().to_owned())
 }
 
-/// Takes what is in a place away in one step; whether there was something. Links in it are not followed.
+/// Removes a file or directory atomically, without following symlinks. Returns whether there was
+/// one.
 pub(crate) fn remove(place: &Path, all: &Path) -> anyhow::Result<bool> {
     let remove = || {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(all)?;
@@ -113,12 +121,12 @@ pub(crate) fn remove(place: &Path, all: &Path) -> anyhow::Result<bool> {
     }
 }
 
-/// Removes what an installation that was interrupted left behind. Only for the one who has the lock.
+/// Removes temporary directories of an interrupted installation. The caller must hold the lock.
 pub(crate) fn clean_up(all: &Path) {
     let entries = fs::read_dir(all).into_iter().flatten().flatten();
     for entry in entries {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            // What stays has no effect, and the next one tries again.
+            // Leftovers have no effect, and the next command tries again.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -1,7 +1,8 @@
 //! Signatures of sources, made with minisign.
 //!
-//! With keys in the settings nothing unsigned is installed. The key that first signed a plugin stays the only one for its name,
-//! also after the plugin was removed: whoever has another of the keys cannot take the name over.
+//! If the settings contain keys, unsigned packages are refused. A name is pinned to the key that
+//! first signed it, even after the package is removed: the owner of another configured key cannot
+//! take over the name.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +13,12 @@ use serde::Deserialize;
 use super::source::Source;
 use crate::config::Section;
 
-/// The operator's settings for installing plugins.
+/// Operator's settings for installing packages.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct InstallConfig {
-    /// Public keys of minisign, by the name of their owner. With one or more, unsigned plugins are refused.
+    /// Minisign public keys, by the name of their owner. If there is at least one, unsigned
+    /// packages are refused.
     pub(crate) keys: BTreeMap<String, String>,
 }
 
@@ -24,24 +26,24 @@ impl Section for InstallConfig {
     const NAME: &'static str = "install";
 }
 
-/// Plugin or skill to install whose signature is checked.
+/// Plugin or skill whose signature is checked before installation.
 pub(crate) struct Subject<'a> {
-    /// Kind of it: `plugin` or `skill`.
+    /// Kind, for messages: `plugin` or `skill`.
     pub(crate) kind: &'static str,
     /// Name that it is installed under.
     pub(crate) name: &'a str,
     pub(crate) source: &'a Source,
-    /// Bytes that are signed; `None` for what is no file.
+    /// Signed bytes; `None` if the source is not a single file.
     pub(crate) bytes: Option<&'a [u8]>,
-    /// Name of the file with the keys that names are pinned to.
+    /// Name of the lock file with the pinned keys.
     pub(crate) lock_file: &'static str,
-    /// Way to make a file of what is none.
+    /// Advice on how to pack a directory into a file that can be signed.
     pub(crate) how_to_pack: String,
-    /// Reads the signature, and says where it is.
+    /// Reads the signature. Returns it with its location.
     pub(crate) signature: &'a dyn Fn() -> anyhow::Result<(Option<String>, String)>,
 }
 
-/// Checks a signature, where there are keys or the name is `pinned` to one. Returns the key.
+/// Checks a signature if keys are configured or the name is `pinned` to one. Returns the key.
 pub(crate) fn check(
     config: &InstallConfig,
     pinned: Option<&str>,

@@ -1,4 +1,7 @@
-//! Sources of plugins: a folder, a packed plugin, an archive, an artifact of a registry.
+//! Sources of plugins: a directory, a packed plugin, an archive, or an artifact in a registry.
+//!
+//! [`fetch`] reads a source once and completely into memory; the kind of a file is recognized by
+//! its first bytes, not by its name.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -17,14 +20,14 @@ use super::{archive, pack};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) enum Source {
-    /// A folder or file of this machine, as an absolute path.
+    /// Directory or file on this machine, as an absolute path.
     Path(PathBuf),
-    /// An artifact of a registry.
+    /// Artifact in a registry.
     Registry(Reference),
 }
 
 impl Source {
-    /// Reads what somebody typed.
+    /// Parses a source as typed by the user.
     pub(crate) fn new(typed: &Path) -> anyhow::Result<Self> {
         if let Some(text) = typed.to_str().filter(|text| text.starts_with(SCHEME)) {
             return Ok(Self::Registry(text.parse()?));
@@ -34,7 +37,7 @@ impl Source {
         Ok(Self::Path(path))
     }
 
-    /// Whether another version from there is one of the same plugin.
+    /// Whether a version from the other source is a version of the same plugin.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Registry(one), Self::Registry(other)) => one.is_same_repository(other),
@@ -42,7 +45,7 @@ impl Source {
         }
     }
 
-    /// Returns a text that is the same for sources that [are](Self::is_same) the same, and for no others.
+    /// Returns a text that is equal for exactly those sources that [are the same](Self::is_same).
     pub(crate) fn identity(&self) -> String {
         match self {
             Self::Path(path) => format!("path {}", path.display()),
@@ -74,21 +77,21 @@ impl From<Source> for String {
     }
 }
 
-/// A plugin that was read from its source, once.
+/// Plugin that was read from its source.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub(crate) contents: Contents,
     pub(crate) source: Source,
-    /// Bytes of the source; `None` for a folder.
+    /// Bytes of the source; `None` for a directory.
     pub(crate) bytes: Option<Vec<u8>>,
-    /// Digest of the manifest in the registry.
+    /// Digest of the artifact's manifest in the registry.
     pub(crate) manifest: Option<String>,
     /// Signature that came with the bytes.
     signature: Option<String>,
 }
 
 impl Fetched {
-    /// Reads the signature of the bytes, and says where it is.
+    /// Reads the signature of the bytes. Returns it with its location.
     pub(crate) fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
         match &self.source {
             Source::Registry(_) => Ok((
@@ -100,7 +103,7 @@ impl Fetched {
     }
 }
 
-/// Reads the signature of a file, which is `FILE.minisig` beside it, and says where it is.
+/// Reads the signature of a file from `FILE.minisig`. Returns it with its location.
 pub(super) fn signature_beside(path: &Path) -> anyhow::Result<(Option<String>, String)> {
     let mut at = OsString::from(path.as_os_str());
     at.push(".minisig");
@@ -115,7 +118,7 @@ pub(super) fn signature_beside(path: &Path) -> anyhow::Result<(Option<String>, S
     Ok((Some(text), at))
 }
 
-/// Reads the plugin in a source. `installed` is the version that a newer one is looked for.
+/// Reads the plugin in a source. `installed` is the current version, for an update.
 pub(crate) async fn fetch(
     source: &Source,
     installed: Option<&Version>,
@@ -127,15 +130,15 @@ pub(crate) async fn fetch(
     }
 }
 
-/// Downloads the plugin that a reference names. Without a tag, and for an update of a version, the newest version is taken; a
-/// digest names one and the same artifact for ever.
+/// Downloads the plugin of a reference. Without a tag, or to update a version, takes the newest
+/// version; a digest always selects the same artifact.
 async fn pull(
     reference: &Reference,
     installed: Option<&Version>,
     credentials: &FindCredentials,
 ) -> anyhow::Result<Fetched> {
     let mut registry = Registry::new(reference, credentials.clone())?;
-    // A tag that is no version, such as `stable`, is followed wherever it is moved.
+    // A tag that is not a version, for example `stable`, is used even if it was moved.
     let is_version = |tag: &String| installed.is_some() && version(tag).is_some();
     let is_open = reference.digest.is_none() && reference.tag.as_ref().is_none_or(is_version);
     let newest = if is_open {
@@ -172,7 +175,8 @@ async fn pull(
     })
 }
 
-/// Reads the plugin in a folder or file of this machine. What a file is, its first bytes say.
+/// Reads the plugin in a directory or file on this machine. The first bytes of a file decide its
+/// kind.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Fetched> {
     let shown = path.display();
     let of = |contents, bytes| {
@@ -186,7 +190,8 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Fetched> {
     };
     let found = path.metadata().with_context(|| {
         let text = path.to_string_lossy();
-        // What `absolute` leaves of `https://`, and what other tools call a reference.
+        // `std::path::absolute` turns `https://` into `https:/`; the last name with a `:` is a
+        // reference without its scheme, as other tools write it.
         let hint = if text.contains(":/") {
             "; a source is a folder or file on this machine, or oci://HOST/REPOSITORY:TAG: download it first"
         } else if text.rsplit('/').next().is_some_and(|last| last.contains(':')) {

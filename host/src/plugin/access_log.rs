@@ -1,4 +1,5 @@
-//! Records a plugin's failed and refused accesses to files, up to a limit, then one record that says so.
+//! Records a plugin's failed and refused file accesses, up to a limit per session; the last record
+//! says that further ones are not recorded.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,13 +8,14 @@ use super::host::Backing;
 use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
 use crate::text::clean;
 
-/// Records about files of one plugin in one session. A guest that looks for a file in many places leaves one for each.
+/// Maximum number of file access records per plugin and session. A guest that probes many paths for
+/// one file leaves a record for each.
 pub(super) const MAX_RECORDS: u32 = 200;
 
-/// Longest target and longest reason, in bytes.
+/// Maximum length in bytes of the target and of the reason of a record.
 const MAX_TEXT_BYTES: usize = 256;
 
-/// Leaves records for one plugin in one call.
+/// Recorder of failed and refused accesses for one plugin in one call.
 #[derive(Clone)]
 pub(super) struct AccessLog {
     pub(super) backing: Arc<Backing>,
@@ -21,7 +23,7 @@ pub(super) struct AccessLog {
 }
 
 impl AccessLog {
-    /// One attempt to reach `target`, a verb and a path, did not work.
+    /// Records one failed attempt. `target` is a verb and a path, for example `read notes.txt`.
     pub(super) fn files(&self, target: &str, outcome: AccessOutcome, reason: &str) {
         let left = &self.backing.file_records_left;
         let left = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));

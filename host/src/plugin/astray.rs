@@ -1,6 +1,7 @@
-//! Files that are meant for a plugin where none is found: a manifest by another name, a component without its manifest.
+//! Detects misplaced plugin files: a manifest under another name, a component without a manifest.
 //!
-//! Passed over in silence it would be a guard that somebody believes in.
+//! Skipping such a directory silently would leave the operator believing in a guard that does not
+//! run.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +11,11 @@ use super::manifest::FILE_NAME;
 use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
 
-/// Files of a folder with the sources of a plugin.
+/// File that marks a directory with the sources of a plugin.
 const SOURCES: &str = "Cargo.toml";
 
-/// Whether a folder without a manifest is meant for a plugin for certain: it has a component, or a manifest by another name.
+/// Whether a directory without a manifest is certainly meant to be a plugin: it contains a
+/// component, or a manifest under another name.
 pub(super) fn is_plugin(folder: &Path, held: Option<&HeldFolder>) -> bool {
     let names = files::file_names_in(folder, held);
     names
@@ -21,7 +23,7 @@ pub(super) fn is_plugin(folder: &Path, held: Option<&HeldFolder>) -> bool {
         .any(|name| is_misnamed(name) || is_component(name))
 }
 
-/// Advice about a folder without a manifest, by its content.
+/// Returns advice for a directory without a manifest, based on its content.
 pub(super) fn todo(folder: &Path, held: Option<&HeldFolder>) -> String {
     let names = files::file_names_in(folder, held);
     let found = |is_it: fn(&str) -> bool| names.iter().find(|name| is_it(name));
@@ -35,8 +37,9 @@ pub(super) fn todo(folder: &Path, held: Option<&HeldFolder>) -> String {
     "write one, or move the folder away when it is for something else".to_owned()
 }
 
-/// Returns complaints about folders of plugins that cannot be read, and about files in them that have no effect: manifests and
-/// components beside the folders of plugins, and sources without a manifest, which may be those of something else.
+/// Returns complaints about plugin directories that cannot be read and about files that have no
+/// effect: manifests and components next to the plugin directories instead of inside one, and
+/// sources without a manifest, which may belong to something else.
 pub(super) fn astray(sources: &[Source], held: Option<&HeldFolder>) -> Vec<String> {
     let has_manifest = |folder: &Path| files::is_there(&folder.join(FILE_NAME), held);
     let mut said = Vec::new();
@@ -76,7 +79,7 @@ pub(super) fn astray(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Strin
     said
 }
 
-/// Whether a name is that of a manifest, nearly.
+/// Whether a file name is almost that of a manifest, for example `Plugin.toml`.
 fn is_misnamed(name: &str) -> bool {
     let lower = name.to_lowercase();
     let (stem, ending) = lower.split_once('.').unwrap_or((&lower, ""));

@@ -1,7 +1,7 @@
 //! Checks that a component's imports and exports are covered by its manifest.
 //!
-//! Decided from names alone, before anything is linked: an import that is not covered is refused, never stubbed. What each
-//! import needs stands in the table of imports.
+//! The check uses names alone and runs before anything is linked: an import that is not covered is
+//! refused, never stubbed. The requirement of each import is in the table of imports.
 
 use super::contract;
 use super::exports::OTHERS;
@@ -14,7 +14,7 @@ use crate::grant::{Capability, Granted, SideEffect};
 use crate::point::catalog;
 use crate::point::dispatch::PointKind;
 
-/// Finds the row of an import; there is one for every import that passes [`check_import`].
+/// Finds the row of an import. Every import that passes [`check_import`] has one.
 #[must_use]
 pub fn find(interface: &str) -> Option<&'static ImportRow> {
     let own = contract::split(interface).map(|(name, _)| name);
@@ -24,7 +24,7 @@ pub fn find(interface: &str) -> Option<&'static ImportRow> {
     })
 }
 
-/// The access that an import gives, in a few words.
+/// Describes in a few words the access that an import gives.
 #[must_use]
 pub fn gives(interface: &str, has_folders: bool) -> &'static str {
     match find(interface).map(|row| row.gives) {
@@ -63,8 +63,9 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
     }
 }
 
-/// Checks one import against what was granted, or asked for; it is covered by the side effects. What nothing of its kind was
-/// granted for is not linked, and is refused by name here rather than by the linker.
+/// Checks one import against the granted (or requested) permissions. The manifest's side effects
+/// cover the import already. An import without a matching grant is not linked; refusing it here
+/// names it, which the linker's own error would not.
 pub fn check_granted(granted: &Granted, interface: &str) -> Result<(), Error> {
     match find(interface).and_then(|row| row.needs.refusal(granted)) {
         Some(why) => refuse(interface, format!("but {why}")),
@@ -72,8 +73,9 @@ pub fn check_granted(granted: &Granted, interface: &str) -> Result<(), Error> {
     }
 }
 
-/// Checks one import against what was decided; it was covered by what was asked for. What the policy denies is named with the
-/// line that denies it: the manifest is right then, and asking differently would not help.
+/// Checks one import against a decision; the requested permissions cover the import already. If the
+/// policy denies the permission, the error names the policy line: the manifest is right then, and
+/// requesting the permission differently would not help.
 pub fn check_decided(decision: &Decision, interface: &str) -> Result<(), Error> {
     check_granted(&decision.granted(), interface).or_else(|error| {
         let needs = find(interface).map_or(Needs::Nothing, |row| row.needs);
@@ -84,7 +86,7 @@ pub fn check_decided(decision: &Decision, interface: &str) -> Result<(), Error> 
     })
 }
 
-/// Checks one export against what was decided; see [`check_decided`].
+/// Checks one export against a decision; see [`check_decided`].
 pub fn check_decided_export(decision: &Decision, export: &str) -> Result<(), Error> {
     check_granted_export(&decision.granted(), export).map_err(|error| {
         match denials(decision, |capability| *capability == Capability::Session) {
@@ -97,7 +99,7 @@ pub fn check_decided_export(decision: &Decision, export: &str) -> Result<(), Err
     })
 }
 
-/// Returns the denied ones of these capabilities, and the place that denies them.
+/// Returns the denied ones among these capabilities, each with the policy line that denies it.
 fn denials(decision: &Decision, is_needed: impl Fn(&Capability) -> bool) -> Option<String> {
     let denied = decision
         .rows
@@ -109,7 +111,7 @@ fn denials(decision: &Decision, is_needed: impl Fn(&Capability) -> bool) -> Opti
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// Checks one export against what was granted; it was covered by what the manifest declares.
+/// Checks one export against the granted permissions; the manifest covers the export already.
 fn check_granted_export(granted: &Granted, export: &str) -> Result<(), Error> {
     let mut rows = catalog::CATALOG.iter();
     let changes = rows.any(|row| row.name == export && changes_session(row));
@@ -122,12 +124,13 @@ fn check_granted_export(granted: &Granted, export: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether hooks of a point change what the conversation holds.
+/// Whether hooks of a point can change the conversation.
 fn changes_session(row: &catalog::PointRow) -> bool {
     matches!(row.kind, PointKind::Mutate | PointKind::Collect)
 }
 
-/// Whether a hook on this point is shown parts of the conversation. Hooks that only watch need no capability for that.
+/// Whether a hook on this point sees parts of the conversation. Hooks that only observe need no
+/// capability for that.
 pub fn shows_session(export: &str) -> bool {
     !matches!(export, "session-start" | "session-end")
         && catalog::CATALOG.iter().any(|row| row.name == export)
@@ -143,8 +146,8 @@ pub enum Export {
     Foreign,
 }
 
-/// Checks one export: changing the conversation needs the side effect `session`. A gate may always refuse; that it changes
-/// no arguments without `session` is checked at every call.
+/// Checks one export: changing the conversation needs the side effect `session`. A gate may always
+/// refuse; every call checks that a gate without `session` changes no arguments.
 pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Error> {
     let refuse = |why: String| {
         Err(Error::Export {
@@ -171,7 +174,8 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
     Ok(Export::Hook(row))
 }
 
-/// Checks an export that is no interface: under a name of the contract it would be a hook that nothing calls.
+/// Refuses an export that is not an interface but has a name of the contract: it would be a hook
+/// that is never called.
 pub fn check_shape(export: &str) -> Result<(), Error> {
     if contract::split(export).is_none() {
         return Ok(());
@@ -219,7 +223,7 @@ mod tests {
             gives("wasi:filesystem/types@0.2.6", false),
             "no folder at all"
         );
-        // What is refused has no words either, so that nothing is said of it that does not hold.
+        // A refused import is described as unknown, so that no access is claimed for it.
         for import in ["wasi:tls/client@0.2.0", "rind:plugin/elsewhere@0.1.0"] {
             assert!(check_import(&manifest, import).is_err());
             assert!(gives(import, true).contains("unknown"));

@@ -1,11 +1,12 @@
-//! Bindings that wasmtime generates from `wit/`. Types that `point` uses as they are come from there.
+//! Bindings that wasmtime generates from `wit/`. Types that `point` uses unchanged are reused from
+//! there instead of being generated a second time.
 
 mod generated {
     wasmtime::component::bindgen!({
         path: "../../wit",
         world: "rind:plugin/plugin",
-        // Questions about the caller and parts of a payload are answered from memory: a future for each would cost more than
-        // the answer.
+        // Caller queries and reads of a payload are answered from memory: a future for each call
+        // would cost more than the answer.
         imports: { default: async | trappable, "rind:plugin/handles": trappable, "rind:plugin/caller": },
         exports: { default: async },
         trappable_error_type: { "rind:plugin/types.error" => crate::point::handle::HandleError },

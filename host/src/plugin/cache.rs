@@ -1,8 +1,9 @@
-//! Native code of compiled components, kept in a private folder.
+//! Cache of native code of compiled components, kept in a private directory.
 //!
-//! Entries are machine code, so whoever can write one can run anything. The folder is readable by its owner only, and an
-//! entry counts only if it carries a keyed hash under a key that is kept in another folder. Entries are named by the
-//! component's digest and the engine's settings, so nothing stale is ever found.
+//! Entries are machine code, so an attacker who can write an entry can run anything. The directory
+//! is readable by its owner only, and an entry is used only if it carries a keyed hash; the key is
+//! kept in another directory. Entries are named by the component's digest and the engine's
+//! settings, so a lookup never hits a stale entry.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,22 +19,23 @@ use super::{Error, files, foreign};
 use crate::disk::{private_folder, replace_private};
 use crate::grant::held::HeldFolder;
 
-/// Largest component that is loaded. CPython with its library has about 20 MiB.
+/// Maximum size of a component. CPython with its standard library has about 20 MiB.
 pub(crate) const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
 /// Time after which an unused entry is removed.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Interval of looking for such entries, and precision of their last use.
+/// Interval between sweeps, and the precision of an entry's last use.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Ends the name of the file beside the folder whose time says when that was done last.
+/// Extension of the marker file next to the directory; its modification time is the time of the
+/// last sweep.
 const SWEPT: &str = "swept";
 
-/// Ends the names of entries.
+/// Suffix of the names of entries.
 const ENTRY_SUFFIX: &str = ".cwasm";
 
-/// Length of the keyed hash in front of an entry.
+/// Length of the keyed hash at the beginning of an entry.
 const MAC_BYTES: usize = 32;
 
 #[derive(Clone, Debug)]
@@ -42,10 +44,10 @@ pub(crate) struct CompileCache {
     key: [u8; 32],
 }
 
-/// Bytes of a component and their name.
+/// Bytes of a component with their path and digest.
 #[derive(Clone, Debug)]
 pub(crate) struct ComponentBytes {
-    /// Path that they were read from.
+    /// Path of the file that they were read from.
     pub path: PathBuf,
     /// Bytes of the whole component.
     pub bytes: Vec<u8>,
@@ -54,8 +56,9 @@ pub(crate) struct ComponentBytes {
 }
 
 impl ComponentBytes {
-    /// Reads a component, at most [`MAX_COMPONENT_BYTES`], from what is held when that covers it. It is read this once: the
-    /// digest that is asked about and the code that runs are of these bytes.
+    /// Reads a component of at most [`MAX_COMPONENT_BYTES`], from `held` when that covers the path.
+    /// The file is read only once: the digest that the operator is asked about and the code that
+    /// runs come from the same bytes.
     pub(crate) fn read(path: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
         let bytes =
             files::read(path, held, MAX_COMPONENT_BYTES).map_err(Error::io("read", path))?;
@@ -73,7 +76,7 @@ impl ComponentBytes {
         })
     }
 
-    /// Makes the error that they were built for another host.
+    /// Returns the error for a component that was built for another host.
     pub(crate) fn foreign(&self, message: String) -> Error {
         Error::Foreign {
             path: self.path.clone(),
@@ -81,7 +84,7 @@ impl ComponentBytes {
         }
     }
 
-    /// Makes the error that they are not a valid component.
+    /// Returns the error for bytes that are not a valid component.
     pub(super) fn refused(&self, message: String) -> Error {
         Error::Compile {
             path: self.path.clone(),
@@ -95,7 +98,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl CompileCache {
-    /// Opens the cache in `folder`, with its key in `key_file`; makes both when they are not there.
+    /// Opens the cache in `folder` with the key in `key_file`, creating both if they are missing.
     pub(crate) fn open(folder: &Path, key_file: &Path) -> Result<Self, Error> {
         for folder in [Some(folder), key_file.parent()].into_iter().flatten() {
             private_folder(folder).map_err(Error::io("make private", folder))?;
@@ -104,7 +107,7 @@ impl CompileCache {
             Some(key) => key,
             None => {
                 make_key(key_file)?;
-                // Two first starts at once: one key is there now, and both take that.
+                // Two first starts may race: only one key was stored, and both processes use it.
                 read_key(key_file)?.unwrap_or_default()
             }
         };
@@ -118,8 +121,9 @@ impl CompileCache {
         Ok(cache)
     }
 
-    /// Removes entries that were not used for long, and folders of compilations whose host ended before they did. What fails
-    /// is left for the next time; what is not the cache's own is not touched.
+    /// Removes entries that were not used for a long time, and directories of compilations whose
+    /// host process died. Errors are ignored until the next sweep; files that the cache did not
+    /// create are not touched.
     fn sweep(&self) {
         let _ = fs::write(self.folder.with_extension(SWEPT), "");
         for found in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
@@ -136,8 +140,9 @@ impl CompileCache {
         }
     }
 
-    /// The component's native code: from the cache, from the program, or compiled; the last two are kept. Whether it was found is the second
-    /// value; before it is compiled, `on_compile` is called.
+    /// Returns the component's native code from the cache, from the code that the program carries,
+    /// or by compiling it; the latter two are stored in the cache. The second value is `false` only
+    /// if the component was compiled. Calls `on_compile` before compiling.
     pub(crate) async fn load(
         &self,
         engine: &Engine,
@@ -156,7 +161,7 @@ impl CompileCache {
                     self.keep(&entry, &code);
                     return Ok((found, true));
                 }
-                // This processor lacks what the code was compiled for.
+                // The code was compiled for CPU features that this processor lacks.
                 Err(error) => tracing::debug!(%error, "carried native code cannot be used"),
             }
         }
@@ -174,7 +179,7 @@ impl CompileCache {
         Ok((compiled, false))
     }
 
-    /// Writes an entry. A cache that cannot be written costs time, nothing else.
+    /// Stores an entry. If the cache is not writable, the component is compiled again next time.
     fn keep(&self, entry: &Path, code: &[u8]) {
         let mut bytes = self.mark(entry, code).as_bytes().to_vec();
         bytes.extend_from_slice(code);
@@ -183,8 +188,8 @@ impl CompileCache {
         }
     }
 
-    /// The keyed hash of an entry. Its name is part of it: code that was marked for one component cannot be put in the place
-    /// of another's.
+    /// Computes the keyed hash of an entry. The hash covers the entry's file name, so that code
+    /// signed for one component cannot be copied into the entry of another.
     fn mark(&self, entry: &Path, code: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(entry.file_name().unwrap_or_default().as_encoded_bytes());
@@ -199,7 +204,8 @@ impl CompileCache {
         self.folder.join(format!("{}{ENTRY_SUFFIX}", name.to_hex()))
     }
 
-    /// An entry that is there, whole, and ours; anything else is as if it were not there.
+    /// Reads an entry if it exists, is complete and has a valid keyed hash; anything else is a
+    /// cache miss.
     fn read(&self, engine: &Engine, entry: &Path) -> Option<Component> {
         let bytes = fs::read(entry).ok()?;
         let (mac, code) = bytes.split_at_checked(MAC_BYTES)?;
@@ -213,20 +219,21 @@ impl CompileCache {
     }
 }
 
-/// Whether a file of this name is an entry: what [`CompileCache::entry`] makes, and nothing else.
+/// Whether a file name has exactly the form that [`CompileCache::entry`] produces.
 fn is_entry(name: &str) -> bool {
     let digest = name.strip_suffix(ENTRY_SUFFIX).unwrap_or_default();
     digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns the time since the file was written or used; `None` when it does not exist.
+/// Returns the time since the file was last written or touched; `None` if the file does not exist.
 fn age_of(path: &Path) -> Option<Duration> {
     let modified = fs::symlink_metadata(path).ok()?.modified().ok()?;
-    // One from the future is new.
+    // A modification time in the future counts as just now.
     Some(modified.elapsed().unwrap_or_default())
 }
 
-/// Notes that an entry was used; its time of last access is often not kept.
+/// Records that an entry was used by setting its modification time: access times are often not kept
+/// (`noatime`).
 fn touch(entry: &Path) {
     if age_of(entry).is_some_and(|age| age > DAY) {
         let file = fs::File::open(entry);
@@ -239,13 +246,15 @@ fn touch(entry: &Path) {
     reason = "the bytes are exactly those that this host wrote, that the compiler it started just gave it, or a part of the program"
 )]
 fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: `code` is what `serialize` or `precompile_component` gave this host: an entry was checked against a keyed hash
-    // just before, from the same buffer; fresh code comes from a process of this very program, through a folder that only
-    // its user can write; carried code is as much a part of this program as any function of it. Code of another version or other settings is refused by the engine.
+    // SAFETY: `code` was produced by `serialize` or `precompile_component` of this very program. A
+    // cache entry was just checked against its keyed hash, in this same buffer. Fresh code comes
+    // from a child process of this program through a directory that only its user can write.
+    // Carried code is as much a part of this program as any of its functions. The engine refuses
+    // code of another version or with other settings.
     unsafe { Component::deserialize(engine, code) }
 }
 
-/// The key, if there is one of the right length.
+/// Reads the key; `None` if the file is missing or has the wrong length.
 fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
     match fs::read(path) {
         Ok(bytes) => Ok(<[u8; 32]>::try_from(bytes).ok()),
@@ -254,7 +263,7 @@ fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
     }
 }
 
-/// Makes a key unless somebody else just did.
+/// Creates a key, unless another process has just done so.
 fn make_key(path: &Path) -> Result<(), Error> {
     let random = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()].map(uuid::Uuid::into_bytes);
     let key = *blake3::hash(&random.concat()).as_bytes();
@@ -262,7 +271,7 @@ fn make_key(path: &Path) -> Result<(), Error> {
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(Error::io("write", path))?;
     file.write_all(&key).map_err(Error::io("write", path))?;
     match file.persist_noclobber(path) {
-        // One of the wrong length is no key.
+        // A file of the wrong length is not a key and is replaced.
         Err(e) if fs::metadata(path).is_ok_and(|found| found.len() != 32) => e
             .file
             .persist(path)

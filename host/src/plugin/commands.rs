@@ -1,4 +1,9 @@
-//! A plugin's slash commands: what it lists when it is loaded, and a call of one.
+//! Slash commands of a plugin: the list that the plugin returns when it is loaded, and a call of
+//! one command.
+//!
+//! A listed command is checked for its name, its description and its schema when the plugin is
+//! loaded. Text of a command is sanitized and limited before it is shown or becomes the input of a
+//! turn.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,19 +24,19 @@ use crate::point::failure::Failure;
 use crate::secret::Scanner;
 use crate::tool::schema;
 
-/// Most commands of one plugin.
+/// Maximum number of commands per plugin.
 pub const MAX_COMMANDS: usize = 32;
 
-/// Longest name, in bytes.
+/// Maximum length of a name, in bytes.
 pub const MAX_NAME_BYTES: usize = 64;
 
-/// Longest description, in bytes.
+/// Maximum length of a description, in bytes.
 pub const MAX_DESCRIPTION_BYTES: usize = 200;
 
-/// Longest text for the person, in bytes: more than anybody reads.
+/// Maximum length in bytes of the text that a command shows the person.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// Longest input of a turn that a command makes, in bytes.
+/// Maximum length in bytes of a turn input that a command produces.
 const MAX_PROMPT_BYTES: usize = 1 << 20;
 
 /// A slash command.
@@ -41,7 +46,7 @@ pub struct CommandSpec {
     pub name: String,
     /// Description, one line.
     pub description: String,
-    /// JSON Schema of its arguments; a command without one takes the text behind its name.
+    /// JSON Schema of the arguments. A command without a schema takes the rest of the line as text.
     pub arguments: Option<Value>,
 }
 
@@ -56,7 +61,7 @@ pub enum CommandReply {
     Nothing,
 }
 
-/// One command of a plugin in a session.
+/// Command of a plugin in a session.
 pub struct PluginCommand {
     pub(super) plugin: String,
     pub(super) spec: CommandSpec,
@@ -77,7 +82,8 @@ impl PluginCommand {
         &self.spec
     }
 
-    /// Runs the command within its deadline. `arguments` is JSON text that fits the schema, or the text behind the name.
+    /// Runs the command within its deadline. `arguments` is JSON text that fits the schema, or the
+    /// text after the command's name.
     pub(crate) async fn run(
         &self,
         caller: &Caller,
@@ -130,7 +136,7 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// Asks an instance for its commands, and checks each.
+/// Asks an instance for its commands and checks each.
 pub(super) async fn list(mut busy: Busy<'_>) -> Result<Vec<CommandSpec>, Error> {
     let instance = &mut busy.instance;
     let Some(commands) = instance.functions.commands.as_ref() else {

@@ -1,8 +1,9 @@
-//! Compiling a component, in a process of its own where there is a helper for it.
+//! Compiles components, in a child process if a helper program is configured.
 //!
-//! Components come from strangers, and a compiler has no deadline: only a process can be stopped. It gets the bytes in a
-//! private folder, leaves native code there, and may not touch anything else. What it leaves is not trusted for being there:
-//! the folder is private, and the process is this very program. Start from [`Compiler`].
+//! Components come from untrusted authors, and a compiler has no deadline; only a process can be
+//! killed reliably. The child gets the bytes in a private directory, leaves the native code there,
+//! and may touch nothing else. The host runs that code because the directory is private and the
+//! child is this very program, not because a file is there. Start from [`Compiler`].
 
 use std::ffi::OsString;
 use std::fs;
@@ -22,30 +23,32 @@ use crate::tool::process::confine::{
 };
 use crate::tool::process::{Ending, Finished, Process};
 
-/// The hidden command of the helper.
+/// Hidden subcommand that runs the helper.
 pub const COMPILE_COMMAND: &str = "__compile";
 
-/// Deadline of compiling. A Python component takes about 10 s on a busy machine.
+/// Deadline of one compilation. A Python component takes about 10 s on a busy machine.
 pub const MAX_COMPILE_TIME: Duration = Duration::from_secs(120);
 
-/// Memory that the compiling process may take. 40 MB of dense code took 225 MiB with two processors; huge functions and many
-/// processors take more.
+/// Memory limit of the compiling process. 40 MB of dense code took 225 MiB with two processors;
+/// huge functions and many processors take more.
 pub const MAX_COMPILE_MEMORY_BYTES: u64 = 2 << 30;
 
-/// Begins the names of its folders within the cache.
+/// Prefix of the names of compile directories inside the cache.
 pub(super) const FOLDER_PREFIX: &str = "compiling-";
 
-/// Compiler of components, with its limits.
+/// Configuration of the compiler, with its limits. Without a helper, a thread of this process
+/// compiles: it is abandoned at the time limit but cannot be stopped, and its memory is not
+/// limited.
 #[derive(Clone, Debug)]
 pub struct Compiler {
-    /// A program that knows [`COMPILE_COMMAND`]: Rind's own. Without one a thread compiles, which is given up after the time
-    /// limit but cannot be stopped, and whose memory is not limited.
+    /// Program that knows [`COMPILE_COMMAND`], normally this executable; `None` compiles on a
+    /// thread.
     pub helper: Option<PathBuf>,
     /// Deadline of compiling one component. Default: [`MAX_COMPILE_TIME`].
     pub time_limit: Duration,
-    /// Memory that one component may take, in bytes. Default: [`MAX_COMPILE_MEMORY_BYTES`].
+    /// Maximum memory for compiling one component, in bytes. Default: [`MAX_COMPILE_MEMORY_BYTES`].
     pub memory_limit: u64,
-    /// Native code that the program carries, which need not be compiled.
+    /// Native code that the program carries, for components that need not be compiled.
     pub precompiled: Precompiled,
 }
 
@@ -62,7 +65,7 @@ impl Default for Compiler {
 
 pub(super) struct Compiled {
     pub(super) code: Vec<u8>,
-    /// Reason why the kernel did not keep the process from other files, when it did not.
+    /// Reason why the kernel did not confine the compile process; `None` if it did.
     #[cfg_attr(
         not(feature = "cli"),
         expect(dead_code, reason = "`rind doctor` says it")
@@ -71,7 +74,7 @@ pub(super) struct Compiled {
 }
 
 impl Compiler {
-    /// Native code of the component. `folder` is private to this host.
+    /// Compiles the component to native code. `folder` must be private to this host.
     pub(super) async fn compile(
         &self,
         engine: &Engine,
@@ -97,7 +100,8 @@ impl Compiler {
             .prefix(FOLDER_PREFIX)
             .tempdir_in(folder)
             .map_err(Error::io("make a folder in", folder))?;
-        // The bytes that were hashed, and not whatever is at that path by now.
+        // Write the bytes that were hashed instead of passing the component's path: the file there
+        // may have changed since.
         let input = private.path().join(INPUT);
         fs::write(&input, &component.bytes).map_err(Error::io("write", &input))?;
         let args: Vec<OsString> = vec![
@@ -108,7 +112,8 @@ impl Compiler {
         ];
         let finished = Process {
             args,
-            // The allocator of the binary would otherwise take a gigabyte that it does not use, and the limit counts it.
+            // The binary's allocator would otherwise commit a gigabyte that it does not use, and
+            // the limit counts that.
             env: vec![("MIMALLOC_ARENA_EAGER_COMMIT".into(), "0".into())],
             deadline: self.time_limit,
             ..Process::bare(helper, private.path())
@@ -131,7 +136,8 @@ impl Compiler {
         })
     }
 
-    /// Processor time is a second bound, for when this host is gone before its time limit. Compiling uses all processors.
+    /// Returns the CPU time limit of the child, a second bound for the case that the host dies
+    /// before the time limit. Compiling uses all processors, so the limit grows with their number.
     fn cpu_seconds(&self) -> u64 {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         (self.time_limit.as_secs() + 1).saturating_mul(processors as u64)
@@ -164,7 +170,8 @@ impl Compiler {
         }
     }
 
-    /// Compiles on a thread of its own: the runtime stays free, and an endless compilation does not delay the exit.
+    /// Compiles on a separate thread, so that the runtime is not blocked and an endless compilation
+    /// does not delay the exit.
     async fn on_thread(
         &self,
         engine: &Engine,
@@ -178,7 +185,7 @@ impl Compiler {
                 let compiled = Component::from_binary(&engine, &bytes);
                 let compiled = compiled.and_then(|component| component.serialize());
                 let compiled = compiled.map_err(|error| (error, foreign::proposals(&bytes)));
-                // Nobody waits any more after the time limit; the result is dropped then.
+                // After the time limit the receiver is gone; the result is dropped then.
                 let _ = done.send(compiled);
             })
             .map_err(|e| Error::Start {
@@ -194,22 +201,22 @@ impl Compiler {
     }
 }
 
-/// Names of the files in the private folder.
+/// Names of the files in the private directory.
 const INPUT: &str = "component.wasm";
 const OUTPUT: &str = "component.cwasm";
-/// File that says what the component was built for, when that is another host.
+/// File with the message that the component was built for another host, if it was.
 const FOREIGN: &str = "foreign";
-/// File that says why nothing confines the process.
+/// File with the reason why the process is not confined, if it is not.
 const UNCONFINED: &str = "unconfined";
 
-/// Message with which Rust aborts when memory is exhausted.
+/// Prefix of Rust's abort message when memory is exhausted.
 const OUT_OF_MEMORY: &str = "memory allocation of";
 
-/// The helper, with what follows [`COMPILE_COMMAND`]: memory in bytes, processor time in seconds, and the private folder. It
-/// must be alone in its process.
+/// Runs the helper. `args` are those after [`COMPILE_COMMAND`]: memory in bytes, CPU time in
+/// seconds, and the private directory. Must run in a process of its own.
 ///
 /// # Errors
-/// Why there is no native code, for standard error.
+/// Returns the reason why there is no native code, for standard error.
 pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), String> {
     let mut number = || args.next()?.to_str()?.parse::<u64>().ok();
     let (Some(memory), Some(seconds)) = (number(), number()) else {
@@ -220,7 +227,8 @@ pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), Stri
     cap_memory_and_time(memory, seconds).map_err(|e| format!("resource limits: {e}"))?;
     match confine_this_process(&folder) {
         Ok(()) => {}
-        // Where the kernel cannot do it the compiler still is what it was: safe Rust that was handed bytes. `rind doctor` says it.
+        // If the kernel lacks the feature, the compiler still runs as safe Rust on untrusted bytes.
+        // `rind doctor` reports it.
         Err(Obstacle::Missing(why)) => {
             fs::write(folder.join(UNCONFINED), why).map_err(|e| format!("cannot store it: {e}"))?;
         }
@@ -230,10 +238,10 @@ pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), Stri
     }
     let bytes = fs::read(folder.join(INPUT)).map_err(|e| format!("cannot read it: {e}"))?;
     let engine = engine().map_err(|e| e.to_string())?;
-    // Not `Component::new`, which would also map the code in order to run it.
+    // Not `Component::new`: that would also map the code as executable.
     let code = engine.precompile_component(&bytes).map_err(|error| {
         if let Some(message) = foreign::proposals(&bytes) {
-            // Without the file the message of the engine is what is shown.
+            // Without this file the engine's own message is shown.
             let _ = fs::write(folder.join(FOREIGN), message);
         }
         format!("{error:#}")

@@ -1,4 +1,5 @@
-//! Dependencies between plugins: their order, and implementations of points that others define.
+//! Dependencies between plugins: load order, and implementations of points that other plugins
+//! define.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,8 +8,8 @@ use super::Error;
 use super::discover::Found;
 use super::load::{LeftOut, Loaded, PluginSet, Why};
 
-/// Orders plugins after what they depend on and takes out those whose needs are not met. Taking one out may leave another
-/// without what it needs, so it goes on until nothing changes.
+/// Sorts plugins after their dependencies and removes plugins with unmet needs. Removing one plugin
+/// may leave another one without its dependency, so this repeats until nothing changes.
 pub(super) fn settle(set: &mut PluginSet) {
     set.plugins
         .sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
@@ -28,7 +29,7 @@ pub(super) fn settle(set: &mut PluginSet) {
             None => break,
         }
     }
-    // What is left waits for itself.
+    // The remaining plugins form a dependency cycle.
     let cycle: Vec<String> = set
         .plugins
         .iter()
@@ -53,7 +54,7 @@ fn leave_out(set: &mut PluginSet, at: usize, error: Error) {
         .push(LeftOut::new(name, found, Why::Failed(error), may_block));
 }
 
-/// The first plugin with a need that is not met.
+/// Returns the first plugin with an unmet need.
 fn first_unmet(plugins: &[Arc<Loaded>]) -> Option<(usize, Error)> {
     let by_name: BTreeMap<&str, &Loaded> = plugins
         .iter()

@@ -1,4 +1,4 @@
-//! Finds plugins, and decides between two of the same name.
+//! Finds plugins, and decides which of two plugins with the same name is loaded.
 
 use std::path::{Path, PathBuf};
 
@@ -9,24 +9,24 @@ use super::{astray, files};
 use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
 
-/// A folder that is searched, or that is a plugin itself.
+/// Directory that is searched for plugins, or that is a plugin itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Trust of what is found there.
+    /// Trust of the plugins found there.
     pub trust: Trust,
     /// Path of the plugin's folder.
     pub path: PathBuf,
 }
 
 impl Source {
-    /// Creates a source with the trust of what is found there.
+    /// Creates a source; plugins found in it get its trust.
     pub fn new(trust: Trust, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self { trust, path }
     }
 }
 
-/// A folder with a manifest in it, or with something that is meant for a plugin.
+/// Directory with a manifest, or with files that are meant to be a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// Trust of the plugins in it.
@@ -35,11 +35,12 @@ pub struct Found {
     pub folder: PathBuf,
 }
 
-/// The plugin folders in `sources`, most trusted first, then by name. A source is a folder of plugins, and one that is not
-/// there has none. A local one may also be a plugin itself, and is reported as itself when it holds none, so that the error
-/// about its missing manifest is seen. What lies in a folder that is `held` is taken from there.
+/// Lists the plugin directories in `sources`, most trusted first, then by name. A source is a
+/// directory of plugins; a missing one contains none. A local source may also be a plugin itself,
+/// and is listed as itself when it contains no plugins, so that the error about its missing
+/// manifest is shown. Directories covered by `held` are read from memory.
 ///
-/// This is the only place that says which plugins there are: what a person is asked about is what it found.
+/// No other code finds plugins, so the operator is asked about exactly the plugins that are loaded.
 #[must_use]
 pub fn discover(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
     let mut found = Vec::new();
@@ -61,8 +62,9 @@ pub fn discover(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
     found
 }
 
-/// Sorts plugins so that of two with the same name the first one is loaded: the most trusted first, then those in memory, then
-/// by path. The program carries its core in memory, so no folder on the disk removes a plugin of the core by its name.
+/// Sorts plugins so that the first of several with the same name is the one to load: most trusted
+/// first, then plugins in memory, then by path. The program carries its core plugins in memory, so
+/// no directory on disk can replace a core plugin by taking its name.
 pub(super) fn sort(found: &mut [Found], held: Option<&HeldFolder>) {
     let is_on_disk = |folder: &Path| !held.is_some_and(|held| held.covers(folder));
     found
@@ -71,12 +73,13 @@ pub(super) fn sort(found: &mut [Found], held: Option<&HeldFolder>) {
 
 fn plugin_folders(source: &Source, held: Option<&HeldFolder>) -> Vec<PathBuf> {
     let has_manifest = |folder: &Path| files::is_there(&folder.join(FILE_NAME), held);
-    // Elsewhere a manifest beside the folders of plugins would hide all of them behind itself.
+    // In other sources, a stray manifest next to the plugin directories would hide all of them.
     if source.trust == Trust::Local && has_manifest(&source.path) {
         return vec![source.path.clone()];
     }
     let mut folders = files::folders_in(&source.path, held);
-    // One without a manifest that is meant for a plugin is left out in loading, which says so.
+    // A directory without a manifest that is clearly meant to be a plugin is kept: the loader
+    // reports it.
     folders.retain(|folder| has_manifest(folder) || astray::is_plugin(folder, held));
     folders
 }

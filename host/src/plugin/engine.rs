@@ -1,4 +1,4 @@
-//! The one engine, and the thread that drives its clock.
+//! The process-wide wasmtime engine and the thread that advances its epoch.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use wasmtime::Engine;
 use super::Error;
 use super::engine_config::config;
 
-/// Interval at which computing guests yield, and so the precision of deadlines.
+/// Epoch interval: a computing guest yields this often, so deadlines have this precision.
 pub const TICK: Duration = Duration::from_millis(10);
 
-/// Makes the engine and starts its clock. One per process is enough.
+/// Creates the engine and starts its epoch thread. One engine per process is enough.
 pub fn engine() -> Result<Engine, Error> {
     let engine = Engine::new(&config()).map_err(|e| Error::Start {
         message: format!("the WebAssembly engine: {e:#}"),
@@ -19,7 +19,8 @@ pub fn engine() -> Result<Engine, Error> {
     Ok(engine)
 }
 
-/// A thread, not a task: it still ticks when every worker of the runtime is busy. It ends with the engine.
+/// Starts the epoch thread. A thread instead of a task, because it must tick even when every worker
+/// of the runtime is busy. It ends when the engine is dropped.
 fn start_clock(engine: &Engine) -> Result<(), Error> {
     let engine = engine.weak();
     let tick = move || {

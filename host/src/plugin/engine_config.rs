@@ -1,20 +1,23 @@
-//! Settings of the engine, which decide what native code is compatible with it.
+//! Settings of the engine, which decide which native code is compatible with it.
 //!
-//! They follow wasmtime's own security documentation: the smallest set of WebAssembly features that Rust, JavaScript and Python
-//! guests need, everything else off. The build script of the program compiles the plugins that the program carries with the same
-//! settings, so this file needs nothing but wasmtime.
+//! They follow wasmtime's security documentation: the smallest set of WebAssembly features that
+//! Rust, JavaScript and Python guests need; everything else is off. The build script of the program
+//! compiles the carried plugins with the same settings, so this file may depend on nothing but
+//! wasmtime.
 
 use std::num::NonZeroUsize;
 
 use wasmtime::{Config, WasmBacktraceDetails};
 
-/// Stack of a guest. The host keeps the rest of [`ASYNC_STACK_BYTES`] for its own functions.
+/// Stack size of a guest. The host's own functions use the rest of [`ASYNC_STACK_BYTES`].
 const WASM_STACK_BYTES: usize = 512 << 10;
 
-/// Stack of a fiber that runs a guest; overflowing what the guest leaves would end the process.
+/// Stack size of the fiber that runs a guest. If host functions overflow the part that the guest
+/// leaves, the process aborts.
 const ASYNC_STACK_BYTES: usize = 2 << 20;
 
-/// Address space set aside for each memory; the default of 4 GiB would exhaust it with a few hundred plugins.
+/// Address space reserved for each memory; the default of 4 GiB would be exhausted by a few hundred
+/// plugins.
 const MEMORY_RESERVATION_BYTES: u64 = 64 << 20;
 
 /// Returns the settings of the engine.
@@ -23,20 +26,23 @@ pub(super) fn config() -> Config {
     config
         .epoch_interruption(true)
         .concurrency_support(false)
-        // Several memories and tail calls are left on: components of JavaScript have them. The limit counts memories together,
-        // and a function that calls itself at its end looks at the clock each time.
+        // Multiple memories and tail calls stay on because JavaScript components use them. The
+        // memory limit covers the sum of all memories, and a tail-recursive function checks the
+        // epoch at every call.
         .wasm_memory64(false)
-        // Subtypes of function types stay on by default even without the cargo feature `gc`, and 48.0.8 then compiles each check
-        // of one into a call of `unreachable!()`, which ends the process (`tests/hostile/features.rs`).
+        // Subtypes of function types stay on by default even without the cargo feature `gc`, and
+        // wasmtime 48.0.8 then compiles each subtype check into a call of `unreachable!()`, which
+        // aborts the process (`tests/hostile/features.rs`).
         .wasm_gc(false)
         .wasm_relaxed_simd(false)
         .max_wasm_stack(WASM_STACK_BYTES)
         .async_stack_size(ASYNC_STACK_BYTES)
-        // Otherwise an environment variable of the operator's decides how much of a guest's names ends up in messages.
+        // Otherwise an environment variable of the operator would decide how many of a guest's
+        // function names appear in messages.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_backtrace_max_frames(NonZeroUsize::new(16))
-        // The table from native code to offsets in the component has a tenth of the size of the code, and only its addresses in
-        // backtraces come from it.
+        // The map from native code to component offsets adds a tenth to the size of the code, and
+        // only the addresses in backtraces use it.
         .generate_address_map(false)
         .memory_reservation(MEMORY_RESERVATION_BYTES)
         .memory_reservation_for_growth(MEMORY_RESERVATION_BYTES)

@@ -1,4 +1,4 @@
-//! Errors of loading plugins. Every text names the file or the plugin, and what to do.
+//! Errors of loading plugins. Every message names the file or the plugin, and the remedy.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// Action that failed:
+        /// Operation that failed, for example "read".
         action: &'static str,
         /// Path of the file.
         path: PathBuf,
         /// Error of the system.
         source: io::Error,
     },
-    /// A folder that is meant for a plugin has no manifest.
+    /// A directory that is meant to be a plugin has no manifest.
     #[error("{} has no plugin.toml: {todo}", folder.display())]
     NoManifest {
         /// Path of the folder.
@@ -25,7 +25,8 @@ pub enum Error {
         /// Advice, by the content of the folder.
         todo: String,
     },
-    /// `plugin.toml` is not TOML, has unknown keys, or a value of the wrong type. `message` shows line and column.
+    /// `plugin.toml` is not TOML, has unknown keys, or a value of the wrong type. `message` shows
+    /// line and column.
     #[error("{} is not a plugin manifest: {message}", path.display())]
     Manifest {
         /// Path of the manifest.
@@ -33,7 +34,7 @@ pub enum Error {
         /// Problem, with line and column.
         message: String,
     },
-    /// The manifest names no component, or there is none where it says.
+    /// The manifest names no component, or the named file does not exist.
     #[error("{}: the component is missing; build it with `rind plugin build {}`", component.display(), folder.display())]
     NotBuilt {
         /// Expected path.
@@ -41,7 +42,7 @@ pub enum Error {
         /// The plugin's folder.
         folder: PathBuf,
     },
-    /// The component is larger than may be loaded.
+    /// The component exceeds the size limit.
     #[error("{} is larger than the maximum of {limit} bytes", path.display())]
     TooLarge {
         /// Path of the component.
@@ -57,12 +58,14 @@ pub enum Error {
         /// Message of the engine.
         message: String,
     },
-    /// The file was built for another host: a core module, or a component that needs proposals that are switched off here.
+    /// The file was built for another host: a core module, or a component that needs WebAssembly
+    /// proposals that are disabled here.
     #[error("{} {message}", path.display())]
     Foreign {
         /// Path of the component.
         path: PathBuf,
-        /// Target that it was built for, the one that this host runs, and the one to build for.
+        /// Target that the file was built for, the target that this host runs, and the one to build
+        /// for.
         message: String,
     },
     /// Compiling took too long.
@@ -78,20 +81,21 @@ pub enum Error {
     Contract {
         /// Origin of the version: `it imports ...`, `it was built with ...`.
         what: String,
-        /// Version that it wants.
+        /// Version that the component needs.
         wanted: String,
         /// Supported versions, oldest first.
         supported: String,
         /// Advice.
         todo: String,
     },
-    /// The component was built with other types than the contract of its version has.
+    /// The component was built with types that differ from the contract of the version that it
+    /// names.
     #[error(
         "it was built with another copy of the contract: for `{interface}`, {difference}; it was built with {built_with}, and this \
          host has contract {own}: build it again with an SDK of this version of Rind"
     )]
     Skew {
-        /// Whole name of the interface: a point, or an import.
+        /// Full name of the interface: a point or an import.
         interface: String,
         /// Difference: the record, variant or function, and its parts.
         difference: String,
@@ -100,7 +104,7 @@ pub enum Error {
         /// Version of the contract of this host.
         own: &'static str,
     },
-    /// The component imports an interface that it may not have.
+    /// The component imports an interface without permission.
     #[error("it imports `{import}`, {why}")]
     Import {
         /// Name of the interface.
@@ -108,7 +112,7 @@ pub enum Error {
         /// Reason for the refusal, and what would change it.
         why: String,
     },
-    /// The component exports an interface that it may not have, or that the manifest contradicts.
+    /// The component exports an interface without permission, or one that contradicts the manifest.
     #[error("it exports `{export}`, {why}")]
     Export {
         /// Name of the interface.
@@ -116,23 +120,23 @@ pub enum Error {
         /// Reason for the refusal, and what would change it.
         why: String,
     },
-    /// The manifest speaks of an export that the component does not have.
+    /// The manifest configures an export that the component does not have.
     #[error("{} declares `{declared}`, but the component does not export `{export}`", path.display())]
     MissingExport {
         /// Path of the manifest.
         path: PathBuf,
-        /// Declared side effects.
+        /// Section of the manifest that needs the export, for example `[hooks.pre-tool]`.
         declared: String,
         /// The interface that is missing.
         export: String,
     },
-    /// The engine refused to link or to start it.
+    /// The engine refused to link or to start the component.
     #[error("it could not be started: {message}")]
     Start {
         /// Message of the engine or the guest.
         message: String,
     },
-    /// A tool that it lists cannot be offered.
+    /// A tool that the component lists cannot be offered.
     #[error("its tool `{tool}` is refused: {why}")]
     Tool {
         /// Name of the tool.
@@ -140,7 +144,7 @@ pub enum Error {
         /// Reason.
         why: String,
     },
-    /// A command that it lists cannot be offered.
+    /// A command that the component lists cannot be offered.
     #[error("its command `/{command}` is refused: {why}")]
     Command {
         /// Name of the command.
@@ -151,18 +155,19 @@ pub enum Error {
     /// The operator's settings do not fit the manifest's `[config]`.
     #[error("its settings do not fit `[config]` of its manifest: {message}; see {place}")]
     Config {
-        /// Contradiction.
+        /// Setting that does not fit the schema, and why.
         message: String,
-        /// Place of the settings: `FILE:LINE`, a flag, or the name of the section.
+        /// Location of the settings: `FILE:LINE`, a flag, or the name of the section.
         place: String,
     },
-    /// The policy denies what it cannot run without.
+    /// The policy denies a permission that the plugin cannot run without.
     #[error("{cause}; `rind plugin inspect {name} --grants` shows what it asks for and has", name = .plugin.manifest.name)]
     Denied {
-        /// Error about the import or export that needs it, and the line that denies it.
+        /// Error about the import or export that needs the permission, with the policy line that
+        /// denies it.
         #[source]
         cause: Box<Self>,
-        /// The plugin, as far as it was loaded.
+        /// The plugin, as far as it was loaded before the refusal.
         plugin: Box<super::load::Loaded>,
     },
     /// A dependency is missing, too old, or part of a cycle.
@@ -171,7 +176,7 @@ pub enum Error {
         /// Problem, and what to do.
         message: String,
     },
-    /// An installed plugin is not what was installed.
+    /// The files of an installed plugin differ from those that were installed.
     #[error(
         "plugin `{plugin}` in {} is not loaded: {why}; `rind plugin update {plugin}` restores it, `rind plugin remove {plugin}` \
          takes it away",
@@ -193,12 +198,12 @@ pub enum Error {
         /// Reserved name.
         plugin: String,
     },
-    /// A policy says that nothing runs without it, and it does not run.
+    /// A policy requires the plugin for every session, and the plugin does not run.
     #[error("plugin {plugin}, which {place} requires, cannot run: {why}")]
     Required {
         /// Name of the plugin.
         plugin: String,
-        /// Place of the requirement.
+        /// Location of the requirement, for example a policy file and line.
         place: String,
         /// Reason why it does not run, and what to do.
         why: String,
@@ -214,13 +219,13 @@ pub enum Error {
     UnknownPoint {
         /// Name of the point.
         point: String,
-        /// Missing part.
+        /// Reason, for example that the owner of the point is not loaded or declares no such point.
         why: String,
     },
 }
 
 impl Error {
-    /// An I/O error with what was tried and where.
+    /// Returns a function that wraps an I/O error with the operation and the path.
     pub fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io {
@@ -229,8 +234,9 @@ impl Error {
             source,
         }
     }
-    /// Whether only the operator decides about it: settings, and other plugins, whose point one of theirs may be. An author is not
-    /// told. `plugin` is the one that was not loaded.
+    /// Whether only the operator can correct the error: it is about settings, or about another
+    /// plugin (for example the one that defines a point). Such errors are not reported to the
+    /// plugin's author. `plugin` is the name of the plugin that was not loaded.
     #[must_use]
     pub fn is_up_to_operator(&self, plugin: &str) -> bool {
         match self {

@@ -1,7 +1,7 @@
-//! The contract's interfaces that a component exports, and the functions behind them in one instance.
+//! The contract's interfaces that a component exports, and their functions in one instance.
 //!
-//! They are found by the names that the component gives them, so that one that was built against an older version of the
-//! contract has its hooks bound as that version speaks of them.
+//! They are looked up by the names that the component uses, so that hooks of a component built
+//! against an older contract version are bound with the types of that version.
 
 use std::any::Any;
 
@@ -21,7 +21,8 @@ use super::contract;
 use super::hooks::Binding;
 use super::host::HostState;
 
-/// Functions of the interfaces that are no points. A component that lacks one is refused when it is loaded.
+/// Functions of the interfaces that are not points. A component whose interface lacks one is
+/// refused at load.
 pub(super) const OTHERS: &[(&str, &[&str])] = &[
     ("tools", &["list", "call"]),
     ("implement", &["run"]),
@@ -31,7 +32,7 @@ pub(super) const OTHERS: &[(&str, &[&str])] = &[
 
 pub(super) struct ExportedHook {
     pub(super) point: &'static str,
-    /// The types of the version that the component was built against.
+    /// Types of the contract version that the component was built against.
     pub(super) binding: &'static dyn Binding,
 }
 
@@ -45,7 +46,7 @@ pub(super) struct Exports {
     commands: Option<[ComponentExportIndex; 2]>,
 }
 
-/// The function of `implement`: the point's name and the payload as JSON text.
+/// Function of `implement`: takes the point's name and the payload as JSON text.
 type Implement = TypedFunc<(String, String), (Result<Outcome, Error>,)>;
 
 /// The function of `loop`.
@@ -70,7 +71,8 @@ pub(super) struct Tools {
 }
 
 impl Exports {
-    /// Finds the functions of a component. An interface that lacks one is an error.
+    /// Finds the functions of a component. An interface that lacks one of its functions is an
+    /// error.
     pub(super) fn of(component: &Component, engine: &Engine) -> wasmtime::Result<Self> {
         let mut exports = Self::default();
         for (interface, item) in component.component_type().exports(engine) {
@@ -88,7 +90,8 @@ impl Exports {
             };
             if let Some((point, binding)) = contract::binding(name, version) {
                 function("run")?;
-                // The bindings look a point up by its name, and names of one line of versions pass for each other.
+                // The bindings look a point up by name, and semver-compatible versions of an
+                // interface name match each other.
                 if exports.hooks.iter().any(|hook| hook.point == point) {
                     return Err(twice("point", point, interface));
                 }
@@ -121,7 +124,7 @@ impl Exports {
         Ok(exports)
     }
 
-    /// Looks the functions up in a fresh instance of `pre`, with their types checked.
+    /// Looks the functions up in a fresh instance of `pre` and checks their types.
     pub(super) fn load(
         &self,
         pre: &InstancePre<HostState>,
@@ -161,13 +164,13 @@ impl Exports {
 }
 
 impl Functions {
-    /// The interface of a hook, by its place in [`Exports::hooks`].
+    /// Returns the interface of the hook at index `at` of [`Exports::hooks`].
     pub(super) fn hook<G: 'static>(&self, at: usize) -> Option<&G> {
         self.hooks.get(at)?.downcast_ref()
     }
 }
 
-/// Looks one function up, with its types checked.
+/// Looks up one function and checks its type.
 fn typed<Params, Results>(
     store: &mut Store<HostState>,
     instance: &Instance,
@@ -180,7 +183,7 @@ where
     instance.get_typed_func(store, function)
 }
 
-/// Refuses a second export of one thing: only one of the two would be called.
+/// Refuses a duplicate export: only one of the two would be called.
 fn twice(kind: &str, name: &str, interface: &str) -> wasmtime::Error {
     wasmtime::Error::msg(format!(
         "it exports the {kind} `{name}` twice, the second time as `{interface}`"

@@ -1,14 +1,14 @@
-//! The files of plugins: from memory where their folder is held, from the disk elsewhere.
+//! File access for plugins: from memory if the directory is held, otherwise from disk.
 //!
-//! Discovery, questions and loading all read through here, so that what one of them saw is what the others get. Start from
-//! [`read`].
+//! Discovery, grant questions and loading all read through this module, so that all three see the
+//! same content. Start from [`read`].
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::grant::held::HeldFolder;
 
-/// Whether there is a regular file.
+/// Whether there is a regular file at the path.
 pub(super) fn is_there(path: &Path, held: Option<&HeldFolder>) -> bool {
     match covering(path, held) {
         Some(held) => held.file(path).is_some(),
@@ -16,8 +16,8 @@ pub(super) fn is_there(path: &Path, held: Option<&HeldFolder>) -> bool {
     }
 }
 
-/// Reads at most `limit` bytes of a file and one more, which shows that it is larger. The size is not asked for first: a file
-/// may grow between the question and the reading.
+/// Reads at most `limit + 1` bytes of a file; the extra byte shows that the file is larger. Does
+/// not use the file's size, because the file may grow between the stat and the read.
 pub(super) fn read(path: &Path, held: Option<&HeldFolder>, limit: u64) -> io::Result<Vec<u8>> {
     let file: Box<dyn Read> = match covering(path, held) {
         Some(held) => Box::new(held.file(path).ok_or(io::ErrorKind::NotFound)?),
@@ -38,18 +38,18 @@ pub(super) fn folders_in(path: &Path, held: Option<&HeldFolder>) -> Vec<PathBuf>
     }
 }
 
-/// Returns the error for a folder that is there and cannot be read. One that is not there is none.
+/// Returns the error for a directory that exists and cannot be read; `None` for a missing one.
 pub(super) fn unreadable(path: &Path, held: Option<&HeldFolder>) -> Option<io::Error> {
     if covering(path, held).is_some() {
         return None;
     }
     let error = std::fs::read_dir(path).err()?;
-    // A link that leads nowhere is there.
+    // A dangling symlink counts as existing.
     let is_missing = error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err();
     (!is_missing).then_some(error)
 }
 
-/// Names of the regular files that are directly in a folder, in order.
+/// Returns the sorted names of the regular files directly in a directory.
 pub(super) fn file_names_in(path: &Path, held: Option<&HeldFolder>) -> Vec<String> {
     let mut names = match covering(path, held) {
         Some(held) => held.file_names_in(path),

@@ -1,8 +1,9 @@
-//! Recognizes components that were built for another host: core modules, other versions of WASI, proposals of WebAssembly that are
-//! switched off here.
+//! Recognizes components that were built for another host: core modules, other versions of WASI,
+//! and WebAssembly proposals that are disabled here.
 //!
-//! Parsers and linkers describe such files by byte offsets and missing functions. An author needs three things instead: the target
-//! that the file was built for, the one that this host runs, and the one to build for.
+//! Parsers and linkers describe such files by byte offsets and missing functions. An author needs
+//! three things instead: the target that the file was built for, the target that this host runs,
+//! and the one to build for.
 
 use std::path::Path;
 
@@ -10,16 +11,16 @@ use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
 
 use super::Error;
 
-/// The remedy, at the end of each message.
+/// Remedy at the end of each message.
 pub(super) const REBUILD: &str = "build it for `wasm32-wasip2`, as `rind plugin build` does, or for WASI 0.2 in another language";
 
-/// Major and minor number of the WASI that this host runs.
+/// Major and minor number of the WASI version that this host runs.
 const WASI: (u64, u64) = (0, 2);
 
-/// Imports of core modules that are built for the first WASI.
+/// Import modules of core modules that were built for WASI preview 1.
 const PREVIEW_1: [&str; 2] = ["wasi_snapshot_preview1", "wasi_unstable"];
 
-/// Proposals that the engine has switched off, in the words of a message.
+/// Proposals that the engine disables, in the words of a message.
 const PROPOSALS: &[(WasmFeatures, &str)] = &[
     (
         WasmFeatures::CM_ASYNC
@@ -62,10 +63,10 @@ const PROPOSALS: &[(WasmFeatures, &str)] = &[
     ),
 ];
 
-/// Checks that bytes are a component, by their first section.
+/// Checks by the header that bytes are a component.
 ///
 /// # Errors
-/// They are no WebAssembly, or a core module.
+/// The bytes are not WebAssembly, or are a core module.
 pub(super) fn check(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let path = path.to_owned();
     if !bytes.starts_with(b"\0asm") {
@@ -78,7 +79,7 @@ pub(super) fn check(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Describes a core module, which stands where a component is expected; `None` for anything else.
+/// Describes a core module that was found instead of a component; `None` for anything else.
 pub(crate) fn module(bytes: &[u8]) -> Option<String> {
     let mut payloads = Parser::new(0).parse_all(bytes);
     let Some(Ok(Payload::Version { encoding, .. })) = payloads.next() else {
@@ -103,8 +104,8 @@ pub(crate) fn module(bytes: &[u8]) -> Option<String> {
     ))
 }
 
-/// Says what keeps an import of WASI from being offered because of its version; `None` for a version that is, and for other
-/// packages.
+/// Returns the reason why a WASI import is not offered in its version; `None` for a supported
+/// version and for other packages.
 pub(super) fn wasi(interface: &str) -> Option<String> {
     let (name, version) = interface.split_once('@').unwrap_or((interface, ""));
     if !name.starts_with("wasi:") {
@@ -124,8 +125,9 @@ pub(super) fn wasi(interface: &str) -> Option<String> {
     ))
 }
 
-/// Describes a valid component that the engine refuses because it needs proposals that are switched off; `None` for one that is
-/// not valid at all. Validates the bytes several times, so it belongs where the compiler runs.
+/// Describes a valid component that the engine refuses because it needs disabled proposals; `None`
+/// for a component that is not valid at all. Validates the bytes several times, so it belongs in
+/// the compile process.
 pub(crate) fn proposals(bytes: &[u8]) -> Option<String> {
     let is_valid = |features| {
         let mut validator = Validator::new_with_features(features);

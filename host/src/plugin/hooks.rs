@@ -1,4 +1,8 @@
-//! A plugin's exported functions as hooks of the dispatcher.
+//! Adapts a plugin's exported functions to hooks of the dispatcher.
+//!
+//! A hook is a component's exported interface, bound to its point with the types of the contract
+//! version that the component was built against. The dispatcher decides about order, merging and
+//! failure; this module only calls the guest. Start from [`Binding`].
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -21,10 +25,11 @@ use crate::point::failure::Failure;
 use crate::point::registry::{HookSpec, Registry};
 use crate::point::{Hook, PluginPoint, Point, outcome as o, payload as p};
 
-/// A point with the types of one version of the contract. It is chosen when a component is loaded; a call then goes through
-/// code that was made for these types.
+/// Point with the types of one contract version, chosen once when a component is loaded. Calls then
+/// run code that is monomorphized for these types.
 pub(super) trait Binding: Send + Sync {
-    /// Looks the function of a hook up in an instance, with its types checked: the [`Wire::Guest`].
+    /// Looks up the function of a hook in an instance and checks its type; the result is a
+    /// [`Wire::Guest`].
     fn load(
         &self,
         pre: &InstancePre<HostState>,
@@ -32,38 +37,42 @@ pub(super) trait Binding: Send + Sync {
         instance: &Instance,
     ) -> wasmtime::Result<Box<dyn Any + Send + Sync>>;
 
-    /// Adds the hook to the registry: `at` is its place among those of its component.
+    /// Adds the hook to the registry. `at` is its index among the hooks of its component.
     fn bind(&self, registry: &mut Registry, spec: HookSpec, slot: Arc<Slot>, at: usize);
 }
 
-/// The types of a point in version `V` of the contract, and the ways there from our own and back.
+/// Types of a point in version `V` of the contract, and the conversions between them and the host's
+/// types.
 pub(super) trait Wire<V>: Point {
-    /// The generated interface of the point in one instance.
+    /// Generated interface of the point in one instance.
     type Guest: Send + Sync + 'static;
     type Answer: Send + Sync + 'static;
 
-    /// Finds the interface in an instance, with its types checked.
+    /// Finds the interface in an instance and checks its types.
     fn guest(
         pre: &InstancePre<HostState>,
         store: &mut Store<HostState>,
         instance: &Instance,
     ) -> wasmtime::Result<Self::Guest>;
 
-    /// Calls the guest with the payload, which goes from here straight into the guest's memory, or is lent to the call.
+    /// Calls the guest with the payload, which is lowered directly into the guest's memory or lent
+    /// to the call.
     fn run(
         guest: &Self::Guest,
         store: &mut Store<HostState>,
         payload: &Self::Payload,
     ) -> impl Future<Output = wasmtime::Result<Result<Self::Answer, wt::Error>>> + Send;
 
-    /// Makes an outcome of an answer; `sanitizer` is the way out for the call that was answered.
+    /// Converts an answer into an outcome. `sanitizer` belongs to the call that returned the
+    /// answer.
     fn outcome(answer: Self::Answer, sanitizer: Sanitizer<'_>) -> Self::Outcome;
 }
 
-/// The newest version of the contract. Any other has a type of its own, and [`Wire`] for the points where it differs.
+/// Newest version of the contract. Any other version has a type of its own that implements [`Wire`]
+/// for the points that differ.
 pub(super) struct Current;
 
-/// The point `P` with the types of version `V`.
+/// Point `P` with the types of version `V`.
 pub(super) struct Typed<P, V>(PhantomData<fn() -> (P, V)>);
 
 impl<P, V> Typed<P, V> {
@@ -96,7 +105,8 @@ struct WasmHook<P, V> {
     _types: Typed<P, V>,
 }
 
-/// An interface that was there when the plugin was loaded is there in every instance; this is for the type checker.
+/// Returns the failure for an interface that is missing in an instance. Cannot happen: loading
+/// checked that the interface exists.
 fn gone(interface: &str) -> Failure {
     Failure::Unavailable(format!("the instance does not export `{interface}`"))
 }
@@ -107,7 +117,7 @@ impl<P: Wire<V>, V: 'static> Hook<P> for WasmHook<P, V> {
         caller: &'a Caller,
         payload: &'a P::Payload,
     ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
-        // Made where it stays: it is large, and `Box::pin` would copy it there.
+        // Constructed in place: the future is large, and `Box::pin` would copy it.
         let call = Box::write(Box::new_uninit(), async move {
             let mut busy = match self.slot.acquire_now(caller) {
                 Some(busy) => busy,
@@ -129,7 +139,7 @@ impl<P: Wire<V>, V: 'static> Hook<P> for WasmHook<P, V> {
     }
 }
 
-/// The newest version: the types that the table of points names, as they are generated.
+/// Newest version: the generated types that the table of points names.
 mod current {
     use wasmtime::Store;
     use wasmtime::component::{Instance, InstancePre};
@@ -206,10 +216,10 @@ pub(super) fn bind(
     }
 }
 
-/// A plugin's implementation of one point that another plugin defines.
+/// Implementation by one plugin of a point that another plugin defines.
 pub(super) struct WasmImplement {
     pub(super) slot: Arc<Slot>,
-    /// `owner.NAME`.
+    /// Name of the point, `owner.NAME`.
     pub(super) point: String,
 }
 

@@ -1,4 +1,8 @@
-//! State behind one instance: its empty WASI context, its limits, and its access to the session.
+//! State of one instance: its empty WASI context, its limits, and its access to the session.
+//!
+//! Imports reach everything through [`HostState`], the data of the wasmtime store. State that must
+//! survive a discarded instance is in [`Backing`], which all instances of a plugin in a session
+//! share.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,26 +33,28 @@ use crate::point::deadline::{Pauses, holding};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 
-/// State that all instances of a plugin in a session share.
+/// State shared by all instances of a plugin in a session.
 pub(super) struct Backing {
     pub(super) plugin: Arc<str>,
-    /// The name under which the session keeps its state: that of its own folder, so that one from elsewhere does not inherit
-    /// what another of its name kept.
+    /// Key under which the session stores the plugin's state. It is derived from the plugin's own
+    /// data directory, so that a plugin from another location cannot inherit the state of a plugin
+    /// with the same name.
     pub(super) keeper: Arc<str>,
     pub(super) granted: Arc<Granted>,
-    /// Settings, a JSON object.
+    /// Settings, as a JSON object.
     pub(super) config: Arc<Value>,
-    /// Values that persist across sessions.
+    /// Key-value store that persists across sessions.
     pub(super) store: PluginStore,
     pub(super) folders: Arc<GrantedFolders>,
-    /// The way out for its requests, if it has one.
+    /// Access to the network for its requests, if granted.
     pub(super) egress: Option<Arc<Egress>>,
     pub(super) handle: Arc<dyn AgentHandle>,
-    /// Lines of log left for the rest of the session.
+    /// Log lines left for the rest of the session.
     pub(super) log_lines_left: AtomicU32,
-    /// Records about files left for the rest of the session, the one that says so included.
+    /// File access records left for the rest of the session, including the final one that says that
+    /// the limit was reached.
     pub(super) file_records_left: AtomicU32,
-    /// Whether nobody is asked its questions.
+    /// Whether its questions are not shown to the person.
     pub(super) is_muted: bool,
     pub(super) status: Mutex<StatusLine>,
     /// Reports of secrets masked in the plugin's text.
@@ -58,8 +64,8 @@ pub(super) struct Backing {
 }
 
 impl Backing {
-    /// Counts what a plugin may do in one session from the beginning again: lines of log, changes of its status, requests, and
-    /// records of files and of masked secrets.
+    /// Resets the per-session limits: log lines, status changes, requests, and records of file
+    /// accesses and masked secrets.
     pub(super) fn renew_limits(&self) {
         self.log_lines_left.store(MAX_LOG_LINES, Ordering::Relaxed);
         self.file_records_left
@@ -72,17 +78,17 @@ impl Backing {
     }
 }
 
-/// State of one call of a guest, apart from that of its instance. Imports read it from here and nowhere else: an instance
-/// answers one call at a time today, and once it answers several (asynchronous exports), each finds its own slot in place of
-/// this one.
+/// State of one guest call, separate from the state of the instance. Imports must read per-call
+/// state only from here: today an instance runs one call at a time, but with asynchronous exports
+/// each call will get its own slot.
 #[derive(Default)]
 pub(super) struct CurrentCall {
     pub(super) caller: Caller,
-    /// Points that the guest may still call.
+    /// Remaining point calls that the guest may make.
     pub(super) point_calls_left: u32,
-    /// The payload that the guest reads through a handle.
+    /// Payload that the guest reads through a handle.
     pub(super) lent: Option<Lent>,
-    /// Blobs that the guest was shown besides.
+    /// Further blobs that the guest was shown.
     pub(super) shown: Vec<Blob>,
 }
 
@@ -92,31 +98,33 @@ impl CurrentCall {
         self.point_calls_left = MAX_POINT_CALLS;
     }
 
-    /// Ends it: the dispatcher has its payload to itself again, and can change it without a copy.
+    /// Ends the call and drops its payload reference, so that the dispatcher is the only owner
+    /// again and can change the payload without a copy.
     pub(super) fn end(&mut self) {
         self.lent = None;
         self.shown.clear();
     }
 }
 
-/// The data of one wasmtime store.
+/// Data of one wasmtime store.
 pub(super) struct HostState {
     wasi: WasiCtx,
     wasi_http: WasiHttp,
     table: ResourceTable,
     pub(super) limiter: Limiter,
     pub(super) backing: Arc<Backing>,
-    /// Pauses of the instance, where calls wait for it.
+    /// Time in which the instance was paused, shared with the calls that wait for it.
     pauses: Option<Arc<Pauses>>,
     pub(super) call: CurrentCall,
-    /// Files behind the guest's handles.
+    /// Files open through the guest's handles.
     pub(super) handles: Handles,
     stderr: Tail,
 }
 
 impl HostState {
-    /// State of a fresh instance. The WASI context has no environment, no arguments, no network, and standard streams that
-    /// lead nowhere; what a panic prints is kept for messages. Its folders are the granted ones.
+    /// Creates the state of a fresh instance. The WASI context has no environment, no arguments, no
+    /// network, and null standard streams; only standard error is captured, for the message of a
+    /// panic. Its preopens are the granted directories.
     pub(super) fn new(
         backing: Arc<Backing>,
         pauses: Option<Arc<Pauses>>,
@@ -142,8 +150,9 @@ impl HostState {
         }
     }
 
-    /// Counts a call of this import, where there is a meter. Only in an import a call can wait for a person, so its clock learns
-    /// here what others wait for meanwhile.
+    /// Counts a call of this import if there is a meter. A guest can wait for the person only
+    /// inside an import, so imports mark the current call as the holder of the instance: its pauses
+    /// then also extend the waiting limit of the calls that wait for the instance.
     pub(super) fn counted(&mut self, import: &'static str) -> &mut Self {
         if let Some(pauses) = &self.pauses {
             holding(pauses);
@@ -154,7 +163,7 @@ impl HostState {
         self
     }
 
-    /// Returns the log of attempts to leave the sandbox in the current call.
+    /// Returns the log of refused and failed accesses of the current call.
     pub(super) fn access_log(&self) -> AccessLog {
         AccessLog {
             backing: self.backing.clone(),
@@ -162,7 +171,7 @@ impl HostState {
         }
     }
 
-    /// Logs what the guest wrote to standard error in this call.
+    /// Logs the standard error output of this call.
     pub(super) fn log_stderr(&self) {
         if !self.stderr.is_dirty() {
             return;
@@ -175,13 +184,13 @@ impl HostState {
         }
     }
 
-    /// Forgets what the guest wrote to standard error in earlier calls.
+    /// Discards the standard error output of earlier calls.
     pub(super) fn clear_stderr(&self) {
         self.stderr.clear();
     }
 
-    /// Returns what the guest wrote to standard error, on one line. Without Rust's advice on backtraces: there is no
-    /// environment in which it could be followed.
+    /// Returns the guest's standard error output as one line. Drops Rust's hint about
+    /// `RUST_BACKTRACE`: a guest has no environment in which to set it.
     pub(super) fn stderr(&self) -> String {
         let text = self.stderr.text();
         let is_said = |line: &&str| !line.starts_with("note: run with `RUST_BACKTRACE=");

@@ -1,4 +1,7 @@
-//! Reports what a plugin's bytes show: the data behind `rind plugin inspect`.
+//! Report on a plugin's bytes, manifest and grants: the data of `rind plugin inspect`.
+//!
+//! A report is plain data for JSON output and for rendering. Building one runs no code of the
+//! plugin.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -20,7 +23,7 @@ use crate::point::failure::OnFailure;
 use crate::point::registry::HookSpec;
 use crate::point::streaming;
 
-/// A hook and its options as they hold.
+/// A hook and its effective options.
 #[derive(Clone, Debug, Serialize)]
 pub struct HookReport {
     /// Name of the point.
@@ -29,29 +32,29 @@ pub struct HookReport {
     pub kind: PointKind,
     /// Lower runs first.
     pub priority: u16,
-    /// Milliseconds that one call may take.
+    /// Deadline of one call, in milliseconds.
     pub deadline_ms: u64,
     /// Action when the hook fails.
     pub on_failure: OnFailure,
-    /// Whether the turn continues without it.
+    /// Whether the turn continues without waiting for the hook.
     pub is_async: bool,
-    /// Whether it is bound; the operator may switch one off.
+    /// Whether the hook is bound; the operator may disable it.
     pub enabled: bool,
-    /// The rights that its manifest keeps; absent where it gives none up.
+    /// Rights that the manifest keeps; absent if it gives none up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub may: Option<Vec<String>>,
-    /// Whether it keeps the model's text from being shown before it is whole.
+    /// Whether the hook delays showing the model's text until the text is complete.
     pub holds_text: bool,
-    /// Options without the operator's settings, where those change them.
+    /// Options without the operator's settings, if those change the options.
     pub of_plugin: Option<OwnOptions>,
 }
 
-/// The options of a hook that the operator may set, as they are without that.
+/// Options of a hook that the operator may override, with their values from the plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct OwnOptions {
     /// Lower runs first.
     pub priority: u16,
-    /// Milliseconds that one call may take.
+    /// Deadline of one call, in milliseconds.
     pub deadline_ms: u64,
     /// Action when the hook fails.
     pub on_failure: OnFailure,
@@ -67,14 +70,14 @@ impl From<HookSpec> for OwnOptions {
     }
 }
 
-/// One of the plugin's own settings.
+/// Setting of the plugin.
 #[derive(Clone, Debug, Serialize)]
 pub struct SettingReport {
     /// Name under `[plugins.NAME.config]`.
     pub name: String,
-    /// Value in effect; absent where nothing is set and there is no default.
+    /// Value in effect; absent if nothing is set and there is no default.
     pub value: Option<Value>,
-    /// Whether that is the default.
+    /// Whether the value is the default.
     pub is_default: bool,
 }
 
@@ -96,39 +99,39 @@ pub struct CommandReport {
     pub name: String,
     /// Description.
     pub description: String,
-    /// JSON Schema of its arguments; absent for a command that takes the text behind its name.
+    /// JSON Schema of the arguments; absent for a command that takes the rest of the line as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
 }
 
-/// An import and what it is covered by.
+/// An import and the access that it gives.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImportReport {
     /// Name of the interface.
     pub interface: String,
-    /// Description of what it gives.
+    /// Description of the access.
     pub gives: &'static str,
 }
 
-/// A point that a plugin defines.
+/// A point that the plugin defines.
 #[derive(Clone, Debug, Serialize)]
 pub struct PointReport {
-    /// Name, without that of its owner.
+    /// Name without its owner.
     pub name: String,
     /// Kind of the point.
     pub kind: PointKind,
-    /// Plugins that may call it besides its owner.
+    /// Plugins that may call the point, besides its owner.
     pub callers: Vec<String>,
 }
 
-/// A capability that it asks for, and how that stands.
+/// A requested capability and its standing.
 #[derive(Clone, Debug, Serialize)]
 pub struct GrantReport {
-    /// Capability as written in policy and flags.
+    /// Capability as written in policies and flags.
     pub capability: String,
     /// Description in plain words.
     pub words: String,
-    /// Ruling of the plugin's trust.
+    /// Ruling for the plugin's trust.
     pub trust_gives: Ruling,
     /// Standing of the capability.
     pub standing: Standing,
@@ -149,15 +152,16 @@ pub struct Report {
     pub trust: Trust,
     /// Folder of the plugin.
     pub folder: String,
-    /// Digest of component, manifest and words of its tools: what `policy.toml` names it by.
+    /// Digest over component, manifest and tool descriptions, by which `policy.toml` names the
+    /// plugin.
     pub digest: String,
-    /// Reason why it does not run, when it does not.
+    /// Reason why the plugin does not run, if it does not.
     pub stopped: Option<String>,
     /// Declared side effects.
     pub side_effects: Vec<SideEffect>,
     /// Requested permissions and their standing.
     pub grants: Vec<GrantReport>,
-    /// Description of what the permissions allow together, when each alone is harmless.
+    /// Description of a risk from the combination of permissions that are harmless alone.
     pub combined: Option<String>,
     /// Hooks in the order of the catalog.
     pub hooks: Vec<HookReport>,
@@ -170,31 +174,32 @@ pub struct Report {
     /// Deadline of one run of its loop, in milliseconds; absent without a loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loop_deadline_ms: Option<u64>,
-    /// Files of the prompt templates that it carries.
+    /// Files of its prompt templates.
     pub prompts: Vec<String>,
-    /// Contract version, language and SDK that it was built with; absent where no SDK said so.
+    /// Contract version, language and SDK that it was built with; absent without a stamp.
     pub built_with: Option<Stamp>,
-    /// Whether the manifest in the component is the one beside it, which counts; absent where it carries none.
+    /// Whether the manifest inside the component equals `plugin.toml`, which is the effective one;
+    /// absent if the component contains none.
     pub has_own_manifest: Option<bool>,
     /// Imports of the component.
     pub imports: Vec<ImportReport>,
-    /// Whether anything of its component is ever called.
+    /// Whether any export of its component is ever called.
     pub is_called: bool,
     /// Further exports: `implement`, `loop`.
     pub other_exports: Vec<String>,
-    /// Points of others that it implements.
+    /// Points of other plugins that it implements.
     pub implements: Vec<String>,
     /// Points that it defines.
     pub points: Vec<PointReport>,
-    /// Bytes of linear memory that an instance may take.
+    /// Maximum linear memory of an instance, in bytes.
     pub memory_limit: u64,
-    /// Milliseconds that loading took.
+    /// Duration of loading, in milliseconds.
     pub load_ms: f64,
     /// Whether the native code came from the cache.
     pub was_cached: bool,
 }
 
-/// Looks at a loaded plugin.
+/// Builds the report on a loaded plugin.
 #[must_use]
 pub fn inspect(plugin: &Loaded) -> Report {
     let is_exported =
@@ -306,7 +311,8 @@ pub fn inspect(plugin: &Loaded) -> Report {
     }
 }
 
-/// Whether a component carries the manifest that is beside it; `None` when it carries none, or cannot be read any more.
+/// Whether the manifest inside a component equals `plugin.toml`; `None` if the component contains
+/// none or can no longer be read.
 #[must_use]
 pub fn has_own_manifest(plugin: &Loaded) -> Option<bool> {
     let path = plugin.manifest.component_path(&plugin.folder)?;

@@ -1,7 +1,8 @@
-//! Plugins that an installer put into their folder: what was verified of each, and the bytes that were.
+//! Plugins that an installer placed in the user's plugin directory, with their verified bytes.
 //!
-//! It must not know who installed them, nor how that is recorded. A folder that is recorded is loaded from the verified
-//! bytes or not at all: neither a change between check and use nor a folder that is gone has any effect but a refusal.
+//! This module must not know who installed them, nor how that is recorded. A recorded plugin is
+//! loaded from the verified bytes or refused: neither a change between check and use nor a missing
+//! directory has any other effect.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,23 +12,23 @@ use super::discover::{Found, Source};
 use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
 
-/// A plugin that was installed, verified before any plugin is loaded.
+/// Installed plugin, verified before any plugin is loaded.
 #[derive(Clone, Debug)]
 pub struct Installed {
-    /// Name of the plugin, and of its folder.
+    /// Name of the plugin and of its directory.
     pub name: String,
     /// Folder of the plugin.
     pub folder: PathBuf,
-    /// Trust in what was installed: `package`, or `user` where nobody signed it.
+    /// Trust: `package`, or `user` if the package is unsigned.
     pub trust: Trust,
-    /// Files as they were installed, or the reason why they are not.
+    /// Files as installed, or the reason why they are not available.
     pub files: Result<Arc<HeldFolder>, String>,
-    /// Reason why it is trusted less than when it was installed, for people.
+    /// Explanation if the plugin is trusted less than at installation.
     pub note: Option<String>,
 }
 
 impl Installed {
-    /// Returns the error of a plugin whose files are not those that were installed.
+    /// Returns the error for a plugin whose files differ from those that were installed.
     pub(super) fn refusal(&self) -> Option<Error> {
         let why = self.files.as_ref().err()?;
         Some(Error::Changed {
@@ -38,8 +39,9 @@ impl Installed {
     }
 }
 
-/// Gives installed plugins the trust that they were verified to have. One whose folder is gone is found as well, so that it is
-/// missed.
+/// Replaces found directories by the installed plugins that were verified for them, with their
+/// trust. An installed plugin whose directory is missing is added too, so that it is reported as
+/// missing.
 pub(super) fn settle(found: &mut Vec<Found>, installed: &[Installed], sources: &[Source]) {
     let is_searched = |folder: &Path| {
         let mut of_user = sources.iter().filter(|source| source.trust == Trust::User);
@@ -54,8 +56,8 @@ pub(super) fn settle(found: &mut Vec<Found>, installed: &[Installed], sources: &
     }
 }
 
-/// Returns the installed plugin that was found, if it is one. In another place, or named on the command line, its folder is like
-/// any other.
+/// Returns the installed plugin for a found directory, if there is one. The same directory in
+/// another source, or named on the command line, is not treated as installed.
 pub(super) fn of<'a>(found: &Found, installed: &'a [Installed]) -> Option<&'a Installed> {
     let mut all = installed.iter();
     all.find(|own| own.folder == found.folder && own.trust == found.trust)

@@ -1,8 +1,9 @@
-//! One warm instance for each plugin and session, and another for those of its hooks that nobody waits for.
+//! Warm instances: one per plugin and session, and a second one for hooks that run in the
+//! background.
 //!
-//! A caller takes the instance out of its slot, calls it in its own task, and puts it back when all went well. Whatever
-//! else happens (an error, a trap, a dropped future) the instance is gone and the next caller makes a new one; plugins are
-//! told so in the contract.
+//! A caller takes the instance out of its slot, calls it in its own task, and puts it back if all
+//! went well. After an error, a trap or a dropped future the instance is discarded and the next
+//! caller creates a new one; the contract tells plugins to expect this.
 
 use std::sync::Arc;
 
@@ -22,18 +23,19 @@ use crate::point::caller::Caller;
 use crate::point::deadline::{Pauses, waiting};
 use crate::point::failure::Failure;
 
-/// Most instances beside the warm one at once. Each may take as much memory as the manifest asks for, and plugins that call
-/// each other are nested a few levels only.
+/// Maximum number of extra instances next to the warm one. Each may use as much memory as the
+/// manifest asks for, and calls between plugins nest only a few levels deep.
 const MAX_EXTRA: usize = 4;
 
-/// Template of instances: compiled, linked and probed once for each plugin.
+/// Template of instances: compiled, linked and checked once per plugin.
 pub(super) struct Template {
     pub(super) pre: InstancePre<HostState>,
     pub(super) exports: Exports,
     pub(super) memory_limit: u64,
-    /// Whether a call of it may wait for another plugin: for one that implements a point, or whose hooks fire on what it does.
+    /// Whether a call may wait for another plugin: true for a plugin that implements a point, or
+    /// whose hooks run on its own actions.
     pub(super) waits_for_others: bool,
-    /// Whether an instance is thrown away after each call: tests compare that with one that is kept.
+    /// Whether an instance is discarded after each call; tests compare this with a warm instance.
     pub(super) is_cold: bool,
 }
 
@@ -42,20 +44,21 @@ pub(super) struct Instance {
     pub(super) functions: Functions,
 }
 
-/// The place that the warm instance is taken out of and put back into.
+/// Guard of the slot that holds the idle instance.
 type Place<'a> = MutexGuard<'a, Option<Box<Instance>>>;
 
-/// The place of a plugin's instance in a session.
+/// Slot of a plugin's instance in a session.
 pub(super) struct Slot {
     template: Arc<Template>,
     backing: Arc<Backing>,
-    /// Boxed: it is handed from the slot to the caller and back at every call, and has a kilobyte.
+    /// Boxed, because it moves from the slot to the caller and back at every call and has about a
+    /// kilobyte.
     warm: Mutex<Option<Box<Instance>>>,
-    /// The first of those who wait for it: the lock alone knows no order.
+    /// Queue of the callers that wait for the instance; the lock alone would not be fair.
     first: Semaphore,
-    /// Instances beside the warm one that may still be made.
+    /// Permits for extra instances next to the warm one.
     extra: Semaphore,
-    /// Time in which the call that has the warm instance waited for a person.
+    /// Time that the call with the warm instance spent waiting for the person.
     pauses: Arc<Pauses>,
 }
 
@@ -71,17 +74,18 @@ impl Slot {
         }
     }
 
-    /// Returns the state that its instances share.
+    /// Returns the state shared by its instances.
     pub(super) fn backing(&self) -> &Backing {
         &self.backing
     }
 
-    /// A place for another instance of the same plugin in the same session.
+    /// Creates a slot for a separate instance of the same plugin in the same session.
     pub(super) fn sibling(&self) -> Self {
         Self::new(self.template.clone(), self.backing.clone())
     }
 
-    /// Calls the function that `find` names. `interface` names what an instance without it lacks.
+    /// Calls the function that `find` selects. `interface` is the name in the error if the instance
+    /// lacks it.
     pub(super) async fn call<P, R>(
         &self,
         caller: &Caller,
@@ -101,17 +105,18 @@ impl Slot {
         busy.settle(result)
     }
 
-    /// Takes the warm instance, if there is one and nobody else calls the plugin: mostly so, and then there is nothing to wait for.
+    /// Takes the warm instance if it exists and no other call uses or waits for it. This is the
+    /// common case, and it never waits.
     pub(super) fn acquire_now(&self, caller: &Caller) -> Option<Busy<'_>> {
         let mut place = self.free()?;
         let instance = place.take()?;
         Some(self.busy(caller, Some(place), instance, None))
     }
 
-    /// Waits until nobody else calls the plugin, and makes an instance if there is none. That wait is not part of the call's
-    /// deadline.
+    /// Waits until no other call uses the plugin, and creates an instance if there is none. This
+    /// wait does not count toward the call's deadline.
     pub(super) async fn acquire(&self, caller: &Caller) -> Result<Busy<'_>, Failure> {
-        // What is rare is boxed: it is large, and every call would carry it along.
+        // The rare path is boxed: its future is large, and every call would carry it.
         let (mut place, extra) = match self.free() {
             Some(place) => (Some(place), None),
             None => Box::pin(self.wait_or_another(caller)).await,
@@ -127,7 +132,7 @@ impl Slot {
         Ok(self.busy(caller, place, instance, extra))
     }
 
-    /// The place of the warm instance, if nobody has it or waits for it.
+    /// Locks the slot of the warm instance, unless a call has it or waits for it.
     fn free(&self) -> Option<Place<'_>> {
         let is_awaited = self.first.available_permits() == 0;
         if is_awaited {
@@ -154,10 +159,12 @@ impl Slot {
         }
     }
 
-    /// A call that a plugin caused does not wait: that plugin is being called itself, and two that wait for each other would
-    /// do so as long as calls may wait. It gets an instance of its own, which is thrown away after it. There are only
-    /// [`MAX_EXTRA`] of these; after that it waits like any other. Where the one that is called can wait for nobody, there is no
-    /// need: one call after the other, so that what it reads and writes (a log, a sum) stays whole.
+    /// Waits for the warm instance, or takes a permit for an extra one. A call that another plugin
+    /// caused must not wait: the other plugin is itself in a call, and two plugins that wait for
+    /// each other would deadlock until the limit on waiting. It gets an extra instance instead,
+    /// which is discarded afterwards. If all [`MAX_EXTRA`] permits are taken, it waits like any
+    /// other call. A plugin that never waits for others cannot deadlock, so its calls run one after
+    /// the other and its reads and writes (a log, a sum) do not interleave.
     async fn wait_or_another(
         &self,
         caller: &Caller,
@@ -169,7 +176,7 @@ impl Slot {
         }
     }
 
-    /// Waits for the warm instance, in the order in which calls came.
+    /// Waits for the warm instance, in order of arrival.
     async fn turn(&self) -> Place<'_> {
         let _first = self.first.acquire().await;
         self.warm.lock().await
@@ -177,14 +184,15 @@ impl Slot {
 }
 
 impl Template {
-    /// Makes an instance. Limits are set before: start functions run here. Of one that others wait for, `pauses` has the time in
-    /// which it waited for a person.
+    /// Creates an instance. Limits are set first, because start functions run here. `pauses`
+    /// collects the time that the instance waits for the person, for an instance that other calls
+    /// wait for.
     async fn instantiate(
         &self,
         backing: Arc<Backing>,
         pauses: Option<Arc<Pauses>>,
     ) -> Result<Instance, Failure> {
-        // A standard library asks for them when it starts, and cannot be made to wait.
+        // A standard library asks for its preopens when it starts, in a call that cannot wait.
         let folders = backing.folders.clone();
         if !folders.are_open() {
             let _ = tokio::task::spawn_blocking(move || folders.open_all()).await;
@@ -209,9 +217,10 @@ impl Template {
     }
 }
 
-/// An instance that is being called. Dropped without [`Busy::settle`], the instance is thrown away.
+/// Instance that is in a call. If it is dropped without [`Busy::settle`], the instance is
+/// discarded.
 pub(super) struct Busy<'a> {
-    /// Slot that the instance returns to; `None` for one that was made for this call alone.
+    /// Guard of the slot that the instance returns to; `None` for an extra instance.
     place: Option<Place<'a>>,
     pub(super) instance: Box<Instance>,
     _extra: Option<SemaphorePermit<'a>>,
@@ -219,8 +228,8 @@ pub(super) struct Busy<'a> {
 }
 
 impl Busy<'_> {
-    /// Ends the call: puts the instance back after an answer, throws it away after anything else. Small, so that an answer is not
-    /// copied on its way through it.
+    /// Ends the call: puts the instance back after an answer, and discards it otherwise. Kept
+    /// small, so that the answer is not copied on its way through.
     pub(super) fn settle<T>(self, result: wasmtime::Result<T>) -> Result<T, Failure> {
         match result {
             Ok(answer) => {
@@ -240,8 +249,8 @@ impl Busy<'_> {
     }
 }
 
-/// Converts an error of the engine into a failure for the dispatcher: a limit or a trap, with what the guest printed when it
-/// panicked.
+/// Converts an error of the engine into a failure for the dispatcher: an exceeded limit, or a trap
+/// with the guest's panic message.
 fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     if let Some(limit) = &state.limiter.hit {
         return Failure::Limit(limit.clone());
@@ -258,7 +267,8 @@ fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     }
     let root = error.root_cause().to_string();
     let root = Sanitizer::of(state, "failure").line("message", &root, convert::MAX_REASON_BYTES);
-    // Two limits have no type in wasmtime; hostile programs among the tests hold its words for them.
+    // wasmtime has no error types for these two limits; hostile guests in the tests check that its
+    // messages stay the same.
     if root.contains("fuel allocated for hostcalls") {
         return Failure::Limit(format!("{} MiB of data in one call", HOSTCALL_BYTES >> 20));
     }

@@ -1,4 +1,7 @@
-//! Limits of one instance: memory summed over all memories, tables, and how many of anything.
+//! Limits of one instance: total memory, tables, and the number of objects of each kind.
+//!
+//! A manifest can change only the memory limit, up to a maximum; all others are constants of the
+//! host.
 
 use std::sync::Arc;
 
@@ -6,43 +9,46 @@ use wasmtime::ResourceLimiter;
 
 use super::meter::Meter;
 
-/// Linear memory of an instance when the manifest asks for nothing.
+/// Linear memory of an instance if the manifest sets no limit.
 pub(super) const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 
-/// The most a manifest may ask for: a Python guest fits.
+/// Maximum memory that a manifest may ask for. A Python guest fits.
 pub(crate) const MAX_MEMORY_BYTES: u64 = 256 << 20;
 
-/// Entries over all tables. A Rust guest has a few hundred, CPython some ten thousand.
+/// Maximum number of elements over all tables. A Rust guest has a few hundred, CPython some ten
+/// thousand.
 const MAX_TABLE_ELEMENTS: usize = 100_000;
 
-/// Bytes that may come out of a guest in one call: an answer of 8 MiB with what is around it, or a state value of 16 MiB.
+/// Bytes that may leave a guest in one call: an answer of 8 MiB with its surrounding structure, or
+/// a state value of 16 MiB.
 pub(super) const HOSTCALL_BYTES: usize = 32 << 20;
 
-/// Resource handles that a guest may hold.
+/// Maximum number of resource handles that a guest may hold.
 pub(super) const MAX_HANDLES: usize = 4096;
 
-/// Calls of points that a plugin may make while it is called once. Each runs every implementer and leaves trace records.
+/// Maximum number of point calls during one call of a plugin. Each runs every implementer and
+/// leaves trace records.
 pub(super) const MAX_POINT_CALLS: u32 = 256;
 
-/// Entries of the host's table of resources.
+/// Maximum number of entries in the host's resource table.
 pub(super) const MAX_RESOURCES: usize = 1024;
 
-/// Largest amount of randomness in one call.
+/// Maximum number of random bytes per call.
 pub(super) const MAX_RANDOM_BYTES: u64 = 64 << 10;
 
 /// Bytes of a guest's standard error that are kept, for the message of a panic.
 pub(super) const STDERR_BYTES: usize = 4096;
 
-/// Counts what an instance takes. `StoreLimits` of wasmtime bounds each memory by itself, which lets a component with many
-/// memories take many times the limit; this one bounds the sum.
+/// Counts the resources of an instance. wasmtime's `StoreLimits` limits each memory separately,
+/// which lets a component with many memories use many times the limit; this type limits the sum.
 #[derive(Debug)]
 pub(super) struct Limiter {
     memory_limit: usize,
     memory: usize,
-    /// Bytes that the last growth added, to be taken back when the operating system refuses it.
+    /// Size of the last growth in bytes, subtracted again if the operating system refuses it.
     last_growth: usize,
     table_elements: usize,
-    /// The first limit that was hit, in words.
+    /// Description of the first limit that was hit.
     pub(super) hit: Option<String>,
     meter: Option<Arc<Meter>>,
 }
@@ -62,7 +68,8 @@ impl Limiter {
     fn refuse(&mut self, what: String) -> wasmtime::Result<bool> {
         let error = wasmtime::Error::msg(what.clone());
         self.hit.get_or_insert(what);
-        // An error traps the guest at the place where it asked for too much, which says more than an abort later.
+        // An error traps the guest where it asked for too much, which is more informative than a
+        // later abort.
         Err(error)
     }
 }

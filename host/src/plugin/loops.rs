@@ -1,4 +1,4 @@
-//! A plugin's loop, and one run of it.
+//! Loop of a plugin, and one run of it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::point::failure::Failure;
 /// Name of the interface.
 pub(super) const INTERFACE: &str = "loop";
 
-/// Longest reason for another run, in bytes: a few words for the operator, and a line of a session at every run.
+/// Maximum length in bytes of the reason for another run: a few words for the operator, stored with
+/// the session at every run.
 pub const MAX_REASON_BYTES: usize = 200;
 
 /// Result of one run of a loop.
@@ -25,14 +26,14 @@ pub enum LoopReply {
     Done,
     /// The loop is to run again.
     Again {
-        /// Time to wait before the next run, as the loop wants it.
+        /// Delay before the next run, as requested by the loop.
         after: Duration,
         /// Reason for the operator: one line, at most [`MAX_REASON_BYTES`].
         reason: String,
     },
 }
 
-/// The loop of a plugin in a session.
+/// Loop of a plugin in a session.
 pub struct PluginLoop {
     pub(super) plugin: String,
     pub(super) slot: Arc<Slot>,
@@ -46,7 +47,7 @@ impl PluginLoop {
         &self.plugin
     }
 
-    /// Returns the longest time of one run: 60 s, or `[limits] timeout` of the manifest up to 600 s.
+    /// Returns the deadline of one run: 60 s, or `[limits] timeout` of the manifest up to 600 s.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         self.deadline

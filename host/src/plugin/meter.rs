@@ -1,4 +1,4 @@
-//! Counts the use that a plugin makes of the host, over all its instances: memory, and calls of imports.
+//! Measures a plugin's use of the host over all its instances: memory, and calls of imports.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -8,23 +8,24 @@ use crate::lock::lock;
 /// Use of the host by one plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metered {
-    /// Most linear memory that an instance had, in bytes.
+    /// Peak linear memory of an instance, in bytes.
     pub memory_bytes: u64,
-    /// Calls of each import. Of WASI those of `wasi:filesystem` and `wasi:http`: the rest gives no access.
+    /// Number of calls per import. Of WASI, only `wasi:filesystem` and `wasi:http` are counted: the
+    /// rest gives no access.
     pub host_calls: BTreeMap<&'static str, u64>,
 }
 
-/// A meter of one plugin. Sessions of users have none.
+/// Meter of one plugin, used by tests and cases only.
 #[derive(Debug, Default)]
 pub struct Meter(Mutex<Metered>);
 
 impl Meter {
-    /// Forgets the calls so far.
+    /// Resets the call counts.
     pub fn restart(&self) {
         lock(&self.0).host_calls.clear();
     }
 
-    /// Returns the use since the last start.
+    /// Returns the use since the last reset.
     pub fn read(&self) -> Metered {
         lock(&self.0).clone()
     }

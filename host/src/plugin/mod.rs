@@ -1,11 +1,12 @@
-//! Plugins: the only folder that names wasmtime.
+//! Plugins: the only directory that names wasmtime.
 //!
-//! [`manifest`] reads `plugin.toml`; [`contract`] says which versions of the contract are supported; [`engine`], [`compile`]
-//! and `cache` turn bytes into native code; [`authority`] decides whether a component's imports and exports are covered;
-//! [`load`] goes through every folder that is searched, and `loader` puts one plugin together with what it is granted;
-//! `imports` are the host's interfaces; `instance` keeps one warm instance for each plugin and session; `hooks` and `tools`
-//! make it look like any other hook or tool, and what it says leaves through `sanitize`. It reaches the session only through
-//! [`crate::point::handle::AgentHandle`].
+//! [`manifest`] reads `plugin.toml`; [`contract`] lists the supported versions of the contract;
+//! [`engine`], [`compile`] and `cache` turn bytes into native code; [`authority`] decides whether a
+//! component's imports and exports are covered; [`load`] visits every plugin directory, and
+//! `loader` assembles one plugin with its grants; `imports` are the host's interfaces; `instance`
+//! keeps one warm instance per plugin and session; `hooks` and `tools` adapt exports to ordinary
+//! hooks and tools, and all text of a guest passes through `sanitize`. The session is reachable
+//! only through [`crate::point::handle::AgentHandle`].
 //!
 //! Start from [`load::PluginSet::load`].
 

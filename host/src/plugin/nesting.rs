@@ -1,17 +1,19 @@
 //! Limits the number and nesting of modules and components in a component, before it is compiled.
 //!
-//! The engine's own limits count types, functions and instances, but not this: a file of 300 KB with ten thousand components
-//! within one another takes 1.6 GB to compile. What is within these bounds is for the compiler's own limits.
+//! The engine's own limits cover types, functions and instances, but not nesting: a file of 300 KB
+//! with ten thousand nested components takes 1.6 GB to compile. Files within these limits are
+//! covered by the compiler's own limits.
 
 use wasmparser::{Parser, Payload};
 
-/// Maximum nesting of components. What toolchains write has two levels, composed components some more.
+/// Maximum nesting of components. Toolchains produce two levels, composed components a few more.
 const MAX_DEPTH: usize = 32;
 
-/// Maximum number of modules and components in all. A Python component with its native libraries has about fifty.
+/// Maximum number of modules and components. A Python component with its native libraries has about
+/// fifty.
 const MAX_PARTS: usize = 1_000;
 
-/// Checks the nesting of a component; the error says what is wrong.
+/// Checks the nesting of a component. The error describes the violation.
 pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
     let (mut depth, mut n_parts) = (0_usize, 0_usize);
     for payload in Parser::new(0).parse_all(bytes) {

@@ -1,6 +1,7 @@
-//! Reads folders of prompt templates, those that plugins carry and others.
+//! Reads directories of prompt templates, from plugins and from other locations.
 //!
-//! Owns the limits of what is read. A template says what it does elsewhere: here it is bytes.
+//! This module owns the limits on number and size. Templates are bytes here; other modules parse
+//! them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,25 +9,26 @@ use std::sync::Arc;
 use super::files;
 use crate::grant::held::HeldFolder;
 
-/// Name of the folder, in a plugin, beside the user's settings and in `.rind`.
+/// Name of the directory in a plugin, in the user's settings directory and in `.rind`.
 pub const FOLDER: &str = "prompts";
 
-/// Most templates of one folder.
+/// Maximum number of templates per directory.
 pub const MAX_FILES: usize = 100;
 
-/// Largest template that is read, in bytes.
+/// Maximum size of a template, in bytes.
 pub const MAX_BYTES: u64 = 64 << 10;
 
-/// A file in a folder of prompts.
+/// File in a directory of prompts.
 #[derive(Clone, Debug)]
 pub struct PromptFile {
     /// Path of the file.
     pub path: PathBuf,
-    /// Content, or why there is none.
+    /// Content, or the reason why it could not be read.
     pub bytes: Result<Vec<u8>, String>,
 }
 
-/// Reads the Markdown files of a folder, in the order of their names; of one file more than [`MAX_FILES`] only the name, for each.
+/// Reads the Markdown files of a directory, sorted by name. Files beyond [`MAX_FILES`] are listed
+/// by name, with an error instead of their content.
 #[must_use]
 pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Arc<[PromptFile]> {
     let names = files::file_names_in(folder, held).into_iter();

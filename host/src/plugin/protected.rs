@@ -1,7 +1,7 @@
-//! Plugins that only the administrator of the machine can switch off.
+//! Plugins that only the administrator of the machine can disable.
 //!
-//! The list is the host's: a plugin's own manifest has no effect on it. It holds for the copy that comes with Rind; another
-//! plugin cannot have the name.
+//! The list belongs to the host: a plugin's own manifest has no effect on it. It applies to the
+//! copy that ships with Rind; no other plugin may use the name.
 
 use std::borrow::Cow;
 
@@ -24,13 +24,14 @@ pub(crate) fn is_protected(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Returns the plugins in `sources` that are protected. What lies in a folder that is `held` is taken from there.
+/// Returns the protected plugins in `sources`. Directories covered by `held` are read from memory.
 #[cfg(feature = "cli")]
 #[must_use]
 pub(crate) fn among(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
     let mut found = discover(sources, held);
     found.retain(|found| {
-        // One without its manifest has the name of its folder: it is missing, and must be missed.
+        // Without a manifest, use the directory's name: the plugin is broken, and must be reported
+        // as missing.
         match Manifest::read(&found.folder, held) {
             Ok(manifest) => is_protected(&manifest.name),
             Err(_) => found
@@ -43,7 +44,7 @@ pub(crate) fn among(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found>
     found
 }
 
-/// Returns the message for a refused attempt to switch a protected plugin off.
+/// Returns the message that refuses to disable a protected plugin. `what` is the attempted change.
 #[must_use]
 pub(crate) fn refusal(what: &str, plugin: &str) -> String {
     format!(
@@ -52,7 +53,7 @@ pub(crate) fn refusal(what: &str, plugin: &str) -> String {
     )
 }
 
-/// The policy that holds for a plugin: the administrator's alone for a protected one.
+/// Returns the policy for a plugin: for a protected one only the administrator's part.
 pub(super) fn policy<'a>(plugin: &str, policy: &'a Policy) -> Cow<'a, Policy> {
     if is_protected(plugin) {
         Cow::Owned(policy.of_admin())
@@ -61,8 +62,9 @@ pub(super) fn policy<'a>(plugin: &str, policy: &'a Policy) -> Cow<'a, Policy> {
     }
 }
 
-/// Leaves nothing of the settings of a protected plugin but its own `config`, and that only where it fits: with the others it
-/// could be made to see nothing, or to be too slow for everything, and with one that does not fit it would be left out. Returns what to tell the operator.
+/// Removes all operator settings of a protected plugin except its `config`, and that too if it does
+/// not fit the schema. Other settings could blind the plugin or slow it down until it is dropped,
+/// and an invalid `config` would keep it from loading. Returns messages for the operator.
 pub(super) fn settle(
     manifest: &Manifest,
     settings: &mut PluginSettings,
@@ -81,7 +83,7 @@ pub(super) fn settle(
         refused.push(refusal(&place, plugin));
     }
     *settings = only_config(settings);
-    // Settings that do not fit leave other plugins out.
+    // For other plugins, settings that do not fit prevent loading.
     let place = options.places(plugin, Trust::Managed);
     let place = |keys: &[&str]| place(&[&["config"], keys].concat());
     if let Err(error) = super::settings::config(manifest, &settings.config, &place) {

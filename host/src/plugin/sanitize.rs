@@ -1,8 +1,9 @@
-//! The way out of the sandbox for text: what a guest says passes here, whoever reads it next.
+//! Sanitizes all text that leaves the sandbox, for every later reader.
 //!
-//! Owns that secrets are masked, that lines are clean and short, and that a masking is on record. It must not know what a
-//! text means. Anything else that a guest gives out (files, requests) is not text in this sense: requests with a secret are
-//! refused where they leave, files stay where the plugin may write.
+//! This module ensures that secrets are masked, that lines are short and free of control
+//! characters, and that each masking is recorded. It must not interpret a text. Other guest output
+//! (files, requests) does not pass through here: requests with a secret are refused at egress, and
+//! files stay where the plugin may write.
 //!
 //! Start from [`Sanitizer`].
 
@@ -19,15 +20,16 @@ use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::secret::{Masked, Scanner, aside, mask_leaves};
 use crate::text::clean;
 
-/// Bytes of a text that are read to make a short line of it: far more than a line, so that a secret at its end is seen whole
-/// and no half of it stays.
+/// Bytes of a text that are scanned to produce one short line. Much more than a line, so that a
+/// secret at the cut of the line is scanned completely and no part of it survives.
 const MAX_LINE_SOURCE_BYTES: usize = 1 << 20;
 
-/// Most maskings on record for one plugin in one step. What is masked is masked; this bounds what is said of it.
+/// Maximum number of recorded maskings per plugin and step. Masking itself is unlimited; only the
+/// records are capped.
 const MAX_REPORTS: usize = 32;
 
-/// Reports of a plugin in the current step: what was masked, and the rule. A guest that says one thing a thousand times leaves
-/// one record of it.
+/// Maskings that were reported for a plugin in the current step, by target and rule. A guest that
+/// repeats the same text a thousand times leaves one record.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
     turn: u32,
@@ -36,7 +38,7 @@ pub(super) struct Reported {
 }
 
 impl Reported {
-    /// Adds a report, and returns the rules that were not reported of this target yet.
+    /// Adds a report. Returns the rules that were not yet reported for this target.
     fn add(&mut self, at: (u32, u32), target: &str, rules: &BTreeSet<Arc<str>>) -> Vec<Arc<str>> {
         if (self.turn, self.step) != at {
             (self.turn, self.step) = at;
@@ -53,16 +55,16 @@ impl Reported {
     }
 }
 
-/// The way out for one call of one plugin.
+/// Sanitizer for one call of one plugin.
 #[derive(Clone, Copy)]
 pub(super) struct Sanitizer<'a> {
     backing: &'a Backing,
     caller: &'a Caller,
-    /// Place of the call: the name of a point, `tool`, the name of an import.
+    /// Location of the call: the name of a point, `tool`, or the name of an import.
     place: &'a str,
-    /// Whether the place is a point, and the call one of its hook.
+    /// Whether the location is a point, so that the call is one of a hook.
     is_hook: bool,
-    /// The text that the guest was handed.
+    /// Text that the guest was given as payload.
     given: Option<&'a str>,
 }
 
@@ -77,7 +79,7 @@ impl<'a> Sanitizer<'a> {
         }
     }
 
-    /// The way out for what a hook answers.
+    /// Creates a sanitizer for the answer of a hook.
     pub(super) fn of_hook(backing: &'a Backing, caller: &'a Caller, point: &'a str) -> Self {
         Self {
             is_hook: true,
@@ -85,17 +87,17 @@ impl<'a> Sanitizer<'a> {
         }
     }
 
-    /// Names the text that the guest was handed.
+    /// Sets the text that the guest was given as payload.
     pub(super) fn with_given(self, given: Option<&'a str>) -> Self {
         Self { given, ..self }
     }
 
-    /// The way out for the call that an instance runs now.
+    /// Creates a sanitizer for the call that an instance is running.
     pub(super) fn of(state: &'a HostState, place: &'a str) -> Self {
         Self::new(&state.backing, &state.call.caller, place)
     }
 
-    /// A text of any length and any number of lines.
+    /// Sanitizes a text of any length and any number of lines.
     pub(super) fn text(&self, what: &str, text: String) -> String {
         match aside(text.len(), || Scanner::shared().mask(&text)) {
             None => text,
@@ -103,13 +105,13 @@ impl<'a> Sanitizer<'a> {
         }
     }
 
-    /// Sanitizes the text that takes the place of the one that was handed in. The same text again changes nothing, and is none:
-    /// it is neither scanned nor compared once more.
+    /// Sanitizes a replacement for the given text. If the guest returns the same text, there is no
+    /// replacement, and the text is not scanned again.
     pub(super) fn replacement(&self, what: &str, text: String) -> Option<String> {
         (self.given != Some(text.as_str())).then(|| self.text(what, text))
     }
 
-    /// A text that is shown on terminals and to models: one line, at most `limit` bytes.
+    /// Sanitizes a text for terminals and models: one line, at most `limit` bytes.
     pub(super) fn line(&self, what: &str, text: &str, limit: usize) -> String {
         let text = text.trim_start();
         let text = cut(text);
@@ -119,27 +121,29 @@ impl<'a> Sanitizer<'a> {
         }
     }
 
-    /// JSON text, which it still is when secrets are masked. What is no JSON passes as text; whoever parses it says so.
+    /// Sanitizes JSON text so that it stays valid JSON. Text that is not JSON is sanitized as plain
+    /// text; its parser will report it.
     pub(super) fn json(&self, what: &str, text: String) -> String {
         aside(text.len(), || self.masked_json(what, text))
     }
 
     fn masked_json(&self, what: &str, text: String) -> String {
         let scanner = Scanner::shared();
-        // As it stands, because the name of a key may say what its value is.
+        // Scan the raw text first, because the name of a key may show that its value is a secret.
         let mut text = match scanner.mask(&text) {
             None => text,
             Some(masked) if is_json(&masked.text) || !is_json(&text) => self.masked(what, masked),
             Some(_) => self.leaves(what, text),
         };
-        // Escaped letters hide nothing from whoever parses it.
+        // Also scan the unescaped strings, because a parser would undo the escapes.
         if text.contains("\\u") || text.contains("\\/") {
             text = self.leaves(what, text);
         }
         text
     }
 
-    /// A name under which something is kept. It cannot be masked, two names could become one; it is refused.
+    /// Checks a name that something is stored under. Masking could make two names equal, so a name
+    /// with a secret is refused.
     pub(super) fn name(&self, what: &str, name: &str) -> Result<(), HandleError> {
         let found = aside(name.len(), || Scanner::shared().scan(name));
         if found.is_empty() {
@@ -153,7 +157,7 @@ impl<'a> Sanitizer<'a> {
         )))
     }
 
-    /// JSON text with its strings masked one by one.
+    /// Masks the strings in JSON text one by one.
     fn leaves(&self, what: &str, text: String) -> String {
         let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
             return text;
@@ -172,7 +176,7 @@ impl<'a> Sanitizer<'a> {
         masked.text
     }
 
-    /// Leaves a record, which names rules and never what they found.
+    /// Records a masking. The record names the rules, never the matched text.
     fn report(&self, what: &str, rules: &BTreeSet<Arc<str>>, outcome: AccessOutcome) {
         let target = format!("{} {what}", self.place);
         let context = &self.caller.context;
@@ -200,8 +204,8 @@ impl<'a> Sanitizer<'a> {
     }
 }
 
-/// Cuts a text to what is read to make a line of it. What is cut off takes its word along: half a word may be half a secret,
-/// and what was masked before it may be so much shorter that the line reaches this far.
+/// Cuts a text to the part that is scanned for a line. The word at the cut is dropped: half a word
+/// may be half a secret, and masking may shorten the text so much that the line reaches the cut.
 fn cut(text: &str) -> &str {
     let end = text.floor_char_boundary(MAX_LINE_SOURCE_BYTES);
     match text.split_at_checked(end) {

@@ -1,4 +1,5 @@
-//! The operator's settings for a plugin against the manifest's `[config]`: defaults filled in, the result checked.
+//! Checks the operator's settings for a plugin against the manifest's `[config]`, and fills in
+//! defaults.
 
 use serde_json::Value;
 
@@ -6,8 +7,9 @@ use super::Error;
 use super::manifest::Manifest;
 use crate::tool::schema;
 
-/// The settings a plugin sees: `given` over the schema's defaults. Without `[config]` a plugin has no settings, and giving
-/// it some is an error: a misspelt name would otherwise go unseen. `place` says where keys below `config` are written.
+/// Returns the settings that a plugin sees: `given` merged over the schema's defaults. A plugin
+/// without `[config]` has no settings, and setting any is an error; otherwise a misspelled plugin
+/// name would go unnoticed. `place` returns the location of a key below `config`.
 pub(super) fn config(
     manifest: &Manifest,
     given: &toml::Table,
@@ -19,7 +21,8 @@ pub(super) fn config(
             path if path.is_empty() => message,
             path => format!("`{path}`: {message}"),
         };
-        // The key itself may be missing, or be one of a list; the table around it has a line.
+        // The key itself may be missing, or be an element of a list; then use the location of the
+        // enclosing table.
         let places = (0..=path.len()).rev().find_map(|n| place(path.get(..n)?));
         Error::Config {
             message,
@@ -46,7 +49,8 @@ pub(super) fn config(
     }
 }
 
-/// `[config]` may leave out what every such schema says: that it is an object, and that unknown keys are errors.
+/// Returns the schema with the parts that `[config]` may omit: that it is an object and that
+/// unknown keys are errors.
 fn object_schema(declared: &Value) -> Value {
     let mut schema = declared.clone();
     if let Value::Object(map) = &mut schema {
@@ -73,7 +77,8 @@ fn fill_defaults(schema: &Value, value: &mut Value) {
     }
 }
 
-/// The names and values of a plugin's settings in the order of its manifest: what holds, and whether that is the default.
+/// Lists a plugin's settings in the order of its manifest: name, effective value, and whether the
+/// value is the default.
 pub(super) fn listed(manifest: &Manifest, config: &Value) -> Vec<(String, Option<Value>, bool)> {
     let declared = manifest
         .config

@@ -1,4 +1,5 @@
-//! A guest's standard error: always taken, the last of it kept for the message of a panic.
+//! Captures a guest's standard error. Writes always succeed; the last bytes are kept for the
+//! message of a panic.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,12 +18,12 @@ use crate::lock::lock;
 /// Bytes that a guest may write at once.
 const PERMIT_BYTES: usize = 64 << 10;
 
-/// The last bytes that were written. A stream that closes when it is full would make Rust's `eprintln!` panic, and end a
-/// plugin that only talks much.
+/// Last bytes that were written. The stream must never close when it is full: that would make
+/// Rust's `eprintln!` panic and kill a plugin that only logs a lot.
 #[derive(Clone)]
 pub(super) struct Tail {
     kept: Arc<Mutex<VecDeque<u8>>>,
-    /// Whether something is kept: most guests never write, and this is asked at every call.
+    /// Whether the buffer is not empty. Most guests never write, and this is checked at every call.
     is_dirty: Arc<AtomicBool>,
     capacity: usize,
 }
@@ -36,8 +37,9 @@ impl Tail {
         }
     }
 
-    /// Returns the kept output as text. When there was more, it begins after the first blank: half a word may be half a secret,
-    /// which nobody recognises. Without a blank there is nothing to begin after.
+    /// Returns the kept output as text. If output was dropped, the text starts after the first
+    /// whitespace, because half a word may be half a secret that no rule recognizes; without
+    /// whitespace it is empty.
     pub(super) fn text(&self) -> String {
         let mut bytes: Vec<u8> = lock(&self.kept).iter().copied().collect();
         if bytes.len() == self.capacity {
@@ -47,12 +49,13 @@ impl Tail {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Whether something was written since it was cleared.
+    /// Whether something was written since the last clear.
     pub(super) fn is_dirty(&self) -> bool {
         self.is_dirty.load(Ordering::Acquire)
     }
 
-    /// Forgets what was written before a call, so that it does not stand in the message of that call.
+    /// Discards the output from before a call, so that it does not appear in the message of that
+    /// call.
     pub(super) fn clear(&self) {
         if self.is_dirty.load(Ordering::Acquire) && self.is_dirty.swap(false, Ordering::AcqRel) {
             lock(&self.kept).clear();

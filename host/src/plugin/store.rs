@@ -1,7 +1,7 @@
-//! Values that a plugin keeps across sessions: one file a key in a folder of its own.
+//! Values that a plugin keeps across sessions: one file per key, in the plugin's own directory.
 //!
-//! A file is named by a hash of its key, because keys may be longer than file names and hold any character; its first line
-//! is the key as a JSON string, the rest is the value.
+//! A file is named by a hash of its key, because keys may be longer than file names and contain any
+//! character. Its first line is the key as a JSON string, the rest is the value.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,22 +15,23 @@ use crate::disk::{private_folder, replace_private};
 use crate::grant::Trust;
 use crate::point::handle::HandleError;
 
-/// Longest key, in bytes.
+/// Maximum length of a key, in bytes.
 pub const MAX_KEY_BYTES: usize = 256;
 
-/// Largest value, in bytes.
+/// Maximum size of a value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 16 << 20;
 
-/// All values of a plugin together, in bytes.
+/// Maximum total size of a plugin's files, in bytes.
 pub const MAX_TOTAL_BYTES: u64 = 64 << 20;
 
-/// Most keys of a plugin.
+/// Maximum number of keys per plugin.
 const MAX_KEYS: usize = 10_000;
 
-/// Time for which a count stays valid. Other processes may write to the same store; they count as well.
+/// Time for which a count stays valid. Other processes may write to the same store, and their keys
+/// count too.
 const COUNT_HOLDS: Duration = Duration::from_secs(1);
 
-/// The store of one plugin.
+/// Key-value store of one plugin.
 #[derive(Clone, Debug)]
 pub struct PluginStore {
     folder: PathBuf,
@@ -38,11 +39,11 @@ pub struct PluginStore {
     taken: Arc<Mutex<Option<Taken>>>,
 }
 
-/// Bytes and keys in use, as last counted and changed here since.
+/// Space in use, from the last count and the changes made by this process since.
 #[derive(Debug)]
 struct Taken {
     counted: Instant,
-    /// Bytes of each file.
+    /// Size of each file, in bytes.
     sizes: HashMap<PathBuf, u64>,
     total: u64,
 }
@@ -76,8 +77,9 @@ fn failed(error: &io::Error) -> HandleError {
     HandleError::Failed(format!("the plugin's store: {error}"))
 }
 
-/// The folder of a plugin's own under `data`. Where names are not verified, which is in projects and on the command
-/// line, the place that the plugin came from is part of it: otherwise a plugin could inherit what another of its name kept.
+/// Returns the plugin's own directory under `data`. For project and command-line plugins, whose
+/// names are not verified, the directory name includes a hash of the plugin's location: otherwise a
+/// plugin could inherit the data of another plugin with the same name.
 #[must_use]
 pub fn own_folder(data: &Path, plugin: &str, found: &Found) -> PathBuf {
     if found.trust <= Trust::User {
@@ -88,13 +90,13 @@ pub fn own_folder(data: &Path, plugin: &str, found: &Found) -> PathBuf {
     data.join(format!("{plugin}@{}", &hash[..16]))
 }
 
-/// The folder that a plugin knows as `data`, in its [own](own_folder).
+/// Returns the directory that a plugin sees as `data`, inside its [own directory](own_folder).
 #[must_use]
 pub fn data_folder(own: &Path) -> PathBuf {
     own.join("files")
 }
 
-/// Checks a key as `state` and `store` take it.
+/// Checks a key for `state` and `store`.
 pub fn check_key(key: &str) -> Result<(), HandleError> {
     if key.is_empty() || key.len() > MAX_KEY_BYTES {
         return Err(HandleError::InvalidInput(format!(
@@ -106,7 +108,7 @@ pub fn check_key(key: &str) -> Result<(), HandleError> {
 }
 
 impl PluginStore {
-    /// The store in `folder`, which is made when the first value is set.
+    /// Creates a store in `folder`. The directory is created when the first value is set.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self {
@@ -116,7 +118,7 @@ impl PluginStore {
         }
     }
 
-    /// Closes the store to a plugin that is not granted what it asks for yet: it may look, and keeps nothing.
+    /// Makes the store read-only, for a plugin that does not have its requested permissions yet.
     #[must_use]
     pub fn closed(self) -> Self {
         let is_closed = true;
@@ -131,13 +133,13 @@ impl PluginStore {
         Ok(())
     }
 
-    /// The store in a plugin's own folder.
+    /// Creates the store in a plugin's own directory.
     #[must_use]
     pub fn of(folder: &Path) -> Self {
         Self::new(folder.join("store"))
     }
 
-    /// The value of a key, if it is set.
+    /// Returns the value of a key, if set.
     pub fn get(&self, key: &str) -> Result<Option<String>, HandleError> {
         check_key(key)?;
         match fs::read_to_string(self.path(key)) {
@@ -147,7 +149,7 @@ impl PluginStore {
         }
     }
 
-    /// Sets a key; whole or not at all.
+    /// Sets a key atomically.
     pub fn set(&self, key: &str, value: &str) -> Result<(), HandleError> {
         check_key(key)?;
         self.check_open()?;
@@ -179,7 +181,7 @@ impl PluginStore {
         Ok(())
     }
 
-    /// Removes a key; nothing happens when it is not set.
+    /// Removes a key; does nothing if the key is not set.
     pub fn remove(&self, key: &str) -> Result<(), HandleError> {
         check_key(key)?;
         self.check_open()?;
@@ -195,7 +197,7 @@ impl PluginStore {
         Ok(())
     }
 
-    /// The keys that start with `prefix`, sorted.
+    /// Returns the sorted keys that start with `prefix`.
     pub fn keys(&self, prefix: &str) -> Result<Vec<String>, HandleError> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -214,7 +216,7 @@ impl PluginStore {
     }
 }
 
-/// The key in the first line of a file.
+/// Reads the key from the first line of a file.
 fn key_of(path: &Path) -> Option<String> {
     let mut line = String::new();
     io::BufReader::new(fs::File::open(path).ok()?)

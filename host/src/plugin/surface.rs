@@ -1,4 +1,4 @@
-//! A component as its bytes describe it: imports, exports and stamp, without compiling or running anything.
+//! Imports, exports and stamp of a component, read from its bytes without compiling or running it.
 
 use std::path::Path;
 
@@ -8,26 +8,27 @@ use super::contract;
 use super::contract::stamp::{self, Stamp};
 use super::{Error, foreign};
 
-/// Names of a component's outermost imports and exports, and what else a look at its sections tells.
+/// Names of a component's outermost imports and exports, and other facts from its sections.
 #[derive(Clone, Debug, Default)]
 pub struct Surface {
-    /// Imported interfaces, as the component names them.
+    /// Imported interfaces, as the component spells them.
     pub imports: Vec<String>,
-    /// Exported interfaces, as the component names them.
+    /// Exported interfaces, as the component spells them.
     pub exports: Vec<String>,
     /// Size of the component in bytes.
     pub bytes: u64,
-    /// Bytes of debug information, in the component and all modules within.
+    /// Size of the debug information in the component and all nested modules, in bytes.
     pub debug_bytes: u64,
     /// Stamp of the SDK, if there is one.
     pub stamp: Option<Stamp>,
 }
 
 impl Surface {
-    /// Reads a component. `path` is for messages.
+    /// Reads a component. `path` is only used in messages.
     ///
     /// # Errors
-    /// The bytes are no component, or one for a version of the contract that this host does not support.
+    /// The bytes are not a component, or the component needs a version of the contract that this
+    /// host does not support.
     pub fn read(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
         foreign::check(path, bytes)?;
         let mut surface = Self {
@@ -45,7 +46,7 @@ impl Surface {
                 Payload::CustomSection(section) if section.name().starts_with(".debug") => {
                     surface.debug_bytes += section.data().len() as u64;
                 }
-                // Only the outermost component speaks with the host.
+                // Only the imports and exports of the outermost component are linked to the host.
                 Payload::ComponentImportSection(section) if depth == 1 => {
                     let imports = section.into_iter().flatten();
                     let names = imports.map(|import| import.name.name.to_owned());
@@ -63,7 +64,8 @@ impl Surface {
         Ok(surface)
     }
 
-    /// Whether it imports an interface of the contract by its short name (`files`), or any of a foreign package (`wasi:http`).
+    /// Whether it imports an interface of the contract, given by its short name (`files`), or any
+    /// interface of a foreign package (`wasi:http`).
     #[must_use]
     pub fn has_import(&self, name: &str) -> bool {
         let is_it = |import: &String| match contract::split(import) {
@@ -73,7 +75,7 @@ impl Surface {
         self.imports.iter().any(is_it)
     }
 
-    /// Names of the contract's interfaces that it exports, without package and version.
+    /// Returns the names of the contract's interfaces that it exports, without package and version.
     pub fn own_exports(&self) -> impl Iterator<Item = &str> {
         let exports = self.exports.iter();
         exports.filter_map(|export| Some(contract::split(export)?.0))

@@ -1,4 +1,7 @@
-//! A plugin's tools as tools of the host.
+//! Adapts a plugin's tools to tools of the host.
+//!
+//! Tools are listed when the plugin is loaded, and their descriptions are part of the digest that
+//! grants refer to. A plugin's tool passes policy and approval like every other tool.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -24,7 +27,7 @@ use crate::secret::Scanner;
 use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_TOOLS_PER_PLUGIN, is_tool_name};
 use crate::tool::{Tool, ToolCtx, ToolOutput, schema};
 
-/// Names of the built-in tools, which no plugin's tool takes.
+/// Names of the built-in tools; a plugin's tool with such a name is not offered.
 pub(crate) const BUILT_IN_TOOLS: [&str; 7] = [
     "bash",
     "edit_file",
@@ -35,19 +38,19 @@ pub(crate) const BUILT_IN_TOOLS: [&str; 7] = [
     "write_file",
 ];
 
-/// Two tools of one name, of which a session offers one.
+/// Two tools with the same name, of which a session offers only one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCollision {
     /// Name of the tool.
     pub tool: String,
     /// Plugin whose tool is not offered.
     pub plugin: String,
-    /// Plugin whose tool is offered in its place; `None` for a built-in one.
+    /// Plugin whose tool is offered instead; `None` for a built-in tool.
     pub taken_by: Option<String>,
 }
 
 impl ToolCollision {
-    /// Whether one of the two tools is of this plugin.
+    /// Whether one of the two tools belongs to this plugin.
     #[must_use]
     pub fn is_about(&self, plugin: &str) -> bool {
         self.plugin == plugin || self.taken_by.as_deref() == Some(plugin)
@@ -72,8 +75,8 @@ impl std::fmt::Display for ToolCollision {
 }
 
 impl PluginSet {
-    /// Finds the tools that a session does not offer because of their names, in the order in which it takes them: by trust, then
-    /// by name.
+    /// Finds the tools that a session does not offer because of a name collision. Earlier plugins
+    /// win, in the order of the session: by trust, then by name.
     #[must_use]
     pub fn tool_collisions(&self) -> Vec<ToolCollision> {
         let mut plugins: Vec<&Loaded> = self.plugins.iter().map(|plugin| &**plugin).collect();
@@ -98,22 +101,23 @@ impl PluginSet {
     }
 }
 
-/// One tool of a plugin in a session.
+/// Tool of a plugin in a session.
 pub(super) struct WasmTool {
     pub(super) spec: ToolSpec,
     pub(super) slot: Arc<Slot>,
     pub(super) deadline: Duration,
-    /// Permissions of the plugin, in plain words.
+    /// Permissions of the plugin, in words.
     pub(super) may: Arc<[String]>,
 }
 
-/// Deadline of a plugin's tool when its manifest names none: a guest computes, it does not wait for a build.
+/// Deadline of a plugin's tool if the manifest sets none. A guest computes; it does not wait for a
+/// build.
 const TOOL_DEADLINE: Duration = Duration::from_secs(60);
 
-/// The longest deadline that a manifest may name for its tools.
+/// Maximum deadline that a manifest may set for its tools.
 pub(crate) const MAX_TOOL_DEADLINE: Duration = Duration::from_secs(600);
 
-/// The deadline of a plugin's tools.
+/// Returns the deadline of a plugin's tools.
 pub(super) fn deadline(manifest: &Manifest) -> Duration {
     let wanted = manifest.limits.timeout.unwrap_or(TOOL_DEADLINE);
     wanted.min(MAX_TOOL_DEADLINE)
@@ -163,8 +167,9 @@ impl WasmTool {
     }
 }
 
-/// Asks an instance for its tools. What they may do is raised to what the manifest's side effects allow for: a tool of a
-/// plugin that may write files is not a reading tool because it says so.
+/// Asks an instance for its tools. Raises each tool's effect class to the minimum that the
+/// manifest's side effects imply: a tool of a plugin that may write files is not read-only just
+/// because it says so.
 pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<ToolSpec>, Error> {
     let start = |failure: Failure| Error::Start {
         message: format!("asked for its tools, {failure}"),
@@ -198,7 +203,8 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
                 "a name is made of 1 to 64 of a-z, A-Z, 0-9, `_` and `-`".to_owned(),
             ));
         }
-        // What is said of a tool at every request is the author's words, not a leak: it is for the author to take out.
+        // Tool descriptions are sent with every request and come from the author, so a secret in
+        // them is not a leak to mask: the author must remove it.
         for text in [&tool.description, &tool.parameters] {
             if let Some(finding) = Scanner::shared().scan(text).first() {
                 return Err(refuse(format!(
@@ -221,13 +227,13 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
     Ok(specs)
 }
 
-/// Describes the permissions of a plugin, for questions about its tools.
+/// Describes the permissions of a plugin, for approval questions about its tools.
 pub(super) fn may(granted: &Granted, has_hooks: bool) -> Arc<[String]> {
     let each = granted.capabilities().iter().map(grant::in_words);
     each.chain(grant::combined(granted, has_hooks)).collect()
 }
 
-/// The least effect class that a tool of the plugin has.
+/// Returns the minimum effect class of a tool of the plugin.
 fn effect_floor(manifest: &Manifest) -> EffectClass {
     let writes = manifest.filesystem.as_ref().is_some_and(|filesystem| {
         filesystem

@@ -1,4 +1,4 @@
-//! Tests that the sandbox works on this machine, by trying it.
+//! Tries out on this machine that the sandbox works.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -11,23 +11,23 @@ use super::cache::{CompileCache, ComponentBytes};
 use super::compile::Compiler;
 use super::engine::engine;
 
-/// A module whose start function is `loop { }`.
+/// Module whose start function is `loop { }`.
 const ENDLESS: &[u8] = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x08\x01\0\x0a\x09\x01\x07\0\x03\x40\x0c\0\x0b\x0b";
 
-/// The smallest component.
+/// Smallest valid component.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// Time after which an endless loop counts as not stopped; a hundred ticks.
+/// Time after which the endless loop counts as not stopped; a hundred epoch ticks.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Starts the engine, runs an endless loop, and says how long it took until that was stopped.
+/// Starts the engine, runs an endless loop, and returns the time until it was stopped.
 pub(crate) fn stops_endless_loop() -> Result<Duration, Error> {
     let failed = |message: String| Error::Start { message };
     let engine = engine()?;
     let module = Module::from_binary(&engine, ENDLESS).map_err(|e| failed(format!("{e:#}")))?;
     let (done, outcome) = mpsc::channel();
     let started = Instant::now();
-    // A thread: should it not be stopped, it is left to loop.
+    // On a thread, so that the loop can be abandoned if the engine does not stop it.
     std::thread::Builder::new()
         .name("endless".to_owned())
         .spawn(move || {
@@ -36,7 +36,7 @@ pub(crate) fn stops_endless_loop() -> Result<Duration, Error> {
             let trap = Instance::new(&mut store, &module, &[])
                 .err()
                 .and_then(|error| error.downcast_ref::<Trap>().copied());
-            // Nobody waits any more when it took too long.
+            // After the timeout the receiver is gone.
             let _ = done.send(trap);
         })
         .map_err(|e| failed(e.to_string()))?;
@@ -50,8 +50,8 @@ pub(crate) fn stops_endless_loop() -> Result<Duration, Error> {
     }
 }
 
-/// Compiles the smallest component as any other, and says how long that took, and why the process that did it could reach other
-/// files, if it could.
+/// Compiles the smallest component like any other. Returns the duration, and the reason why the
+/// compile process was not confined, if it was not.
 pub(crate) async fn compiles(
     compiler: &Compiler,
     cache: &Path,
@@ -66,10 +66,11 @@ pub(crate) async fn compiles(
     Ok((started.elapsed(), compiled.unconfined))
 }
 
-/// Opens the cache of native code, which makes its folder private and its key.
+/// Opens the cache of native code, which creates its private directory and its key.
 pub(crate) fn opens_cache(folder: &Path, key: &Path) -> Result<(), Error> {
     CompileCache::open(folder, key)?;
-    // A file that is made and removed: whether it can be written is otherwise only known when it matters.
+    // Create and remove a file: otherwise a read-only cache would be noticed only when it is
+    // needed.
     tempfile::NamedTempFile::new_in(folder)
         .map(drop)
         .map_err(Error::io("write in", folder))

@@ -1,7 +1,9 @@
-//! Skills about certain files: which of them a file of the workspace belongs to.
+//! Skills about certain files (`paths`): finds those that match a workspace file.
 //!
-//! Patterns are read as those of Claude Code are: `*` stays within a folder, a pattern without `/` is for files of any folder, one
-//! that names a folder is for everything in it. A pattern becomes one automaton, braces included, so that none of them multiplies.
+//! Patterns follow the rules of Claude Code: `*` stays within a directory, a pattern without `/`
+//! matches in any directory, and a pattern that names a directory matches everything in it. A
+//! pattern is compiled to a single automaton, including its braces, so that nested braces cannot
+//! multiply into many patterns.
 
 use std::sync::Arc;
 
@@ -19,13 +21,13 @@ pub(super) struct About {
 }
 
 impl About {
-    /// Compiles the patterns of a skill; `None` when it has none.
+    /// Compiles the patterns of a skill; `None` if it has none.
     pub(super) fn new(skill: &Arc<Skill>) -> Option<Self> {
         if skill.paths.is_empty() {
             return None;
         }
         let mut files = GlobSetBuilder::new();
-        // The reader has refused those that are no patterns.
+        // Invalid patterns were already reported by the parser.
         for glob in skill.paths.iter().flat_map(|pattern| globs(pattern)) {
             files.add(glob);
         }
@@ -36,7 +38,8 @@ impl About {
     }
 }
 
-/// A pattern for the files that it names, and one for everything in the folders that it names.
+/// Returns two globs for a pattern: for the files that it names, and for everything in the
+/// directories that it names.
 fn globs(pattern: &str) -> Vec<Glob> {
     let plain = pattern.trim().trim_start_matches("./");
     let named = plain.trim_end_matches('/');
@@ -52,14 +55,16 @@ fn globs(pattern: &str) -> Vec<Glob> {
 }
 
 impl Skills {
-    /// Returns the skills that the model may start and that are about a file, by its path from the workspace.
+    /// Returns the skills about a file that the model may start. `path` is relative to the
+    /// workspace.
     pub fn about<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Arc<Skill>> {
         let matching = self.all_about().iter();
         let matching = matching.filter(move |about| about.files.is_match(path));
         matching.map(|about| &about.skill)
     }
 
-    /// Returns the entry of a skill for the model, as the catalogue has it: `NAME: DESCRIPTION`.
+    /// Returns the entry of a skill for the model, in the format of the catalogue: `NAME:
+    /// DESCRIPTION`.
     #[must_use]
     pub fn entry(skill: &Skill) -> String {
         format!("{}: {}", skill.id, described(skill).text)

@@ -1,11 +1,13 @@
-//! Files of a skill's bundle: held in memory, or on the disk where the bundle was found.
+//! Files of a skill's bundle: held in memory, or on disk at the location where the bundle was
+//! found.
 
 use std::path::{Path, PathBuf};
 
 use super::model::Skill;
 
 impl Skill {
-    /// Path of a file of the bundle; `None` for names that lead out of it. Links are for whoever opens it.
+    /// Returns the path of a file in the bundle; `None` for names outside of it. The caller must
+    /// handle symlinks when it opens the file.
     #[must_use]
     pub fn within(&self, name: &Path) -> Option<PathBuf> {
         use std::path::Component::{CurDir, Normal};
@@ -13,14 +15,15 @@ impl Skill {
         (is_inner && !self.is_flat).then(|| self.dir.join(name))
     }
 
-    /// Whether its bundle still lies where it was found: nobody put another folder or a link there since.
+    /// Whether the bundle is still where it was found, and was not replaced by another directory or
+    /// a symlink.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         let real = self.real_dir.canonicalize();
         self.held.is_some() || real.is_ok_and(|real| real == self.real_dir)
     }
 
-    /// Whether the bundle has a file or a folder of this name.
+    /// Whether the bundle contains a file or directory of this name.
     #[must_use]
     pub fn has(&self, name: &Path) -> bool {
         let Some(path) = self.within(name) else {
@@ -36,7 +39,7 @@ impl Skill {
         }
     }
 
-    /// Names of the files in a folder of the bundle, sorted.
+    /// Returns the sorted names of the files in a directory of the bundle.
     #[must_use]
     pub fn file_names_in(&self, folder: &str) -> Vec<String> {
         let Some(path) = self.within(Path::new(folder)) else {

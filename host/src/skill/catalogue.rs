@@ -1,26 +1,28 @@
-//! The catalogue: what the model is told of skills before it reads any.
+//! Catalogue: the list of skills that the model sees before it reads any of them.
 //!
-//! The same skills and budget give the same bytes. A name is never left out; where descriptions do not fit, the long ones are
-//! cut first, and how many were is told to the model and to whoever asks.
+//! The output is deterministic for the same skills and budget. A name is never omitted. If the
+//! descriptions do not fit, the longest are cut first, and the number of cut ones is reported to
+//! the model and to the caller.
 
 use super::model::Skill;
 use super::snapshot::Skills;
 use crate::text::clean;
 
-/// Longest description of one skill in the catalogue, in characters, with when to use it.
+/// Maximum length of a skill's description in the catalogue, including when to use it, in
+/// characters.
 pub const MAX_ENTRY_CHARS: usize = 1536;
 
-/// Smallest budget, for models with a small or unknown context window.
+/// Minimum budget, for models with a small or unknown context window.
 const MIN_BUDGET_CHARS: usize = 2_000;
 
-/// Length below which a description says nothing, so that the name alone is given.
+/// Length below which a description is useless, so that only the name is listed.
 const MIN_DESCRIPTION_CHARS: usize = 20;
 
-/// Length to which descriptions are cut where there is not room for one of each skill. Some of them say more than a few letters of
-/// all of them, or nothing.
+/// Length of descriptions if there is not even room for a useful one of every skill. Then some
+/// skills get this much, and the others none, instead of a few characters for each.
 const SCARCE_DESCRIPTION_CHARS: usize = 60;
 
-/// Returns the characters that the catalogue may have: 1 % of a context window of so many tokens.
+/// Returns the budget of the catalogue in characters: 1 % of a context window of this many tokens.
 #[must_use]
 pub fn budget_chars(context_tokens: u64) -> usize {
     let chars = context_tokens.saturating_mul(4) / 100;
@@ -29,33 +31,34 @@ pub fn budget_chars(context_tokens: u64) -> usize {
         .max(MIN_BUDGET_CHARS)
 }
 
-/// A rendered catalogue.
+/// Rendered catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalogue {
-    /// The text, empty without skills that the model may start.
+    /// Text; empty without skills that the model may start.
     pub text: String,
     /// Number of skills in it.
     pub n_skills: usize,
-    /// Number of descriptions that were cut or left out.
+    /// Number of descriptions that were cut or omitted.
     pub n_cut: usize,
-    /// Whether the names alone are more than the budget, which they then go beyond.
+    /// Whether the names alone exceed the budget; they are listed anyway.
     pub is_over: bool,
 }
 
-/// A description within the limit of one entry.
+/// Description, cut to the limit of one entry.
 pub(super) struct Described {
     pub(super) text: String,
     pub(super) is_cut: bool,
 }
 
-/// The description as it stands in a catalogue: one line, nothing that deceives or looks like a tag.
+/// Returns the description for a catalogue: on one line, without deceptive characters, and with
+/// tags escaped.
 #[must_use]
 pub(super) fn described(skill: &Skill) -> Described {
     let text = match &skill.when_to_use {
         Some(when) => format!("{} {when}", skill.description),
         None => skill.description.clone(),
     };
-    // Bytes are at least as many as characters.
+    // The limit is in bytes; a character has at most four.
     let whole = clean(&text, MAX_ENTRY_CHARS * 4);
     let text = cut(&whole, MAX_ENTRY_CHARS);
     Described {
@@ -64,7 +67,8 @@ pub(super) fn described(skill: &Skill) -> Described {
     }
 }
 
-/// The text if it has at most so many characters, or else its beginning with a mark.
+/// Returns the text if it has at most `limit` characters, and otherwise its beginning with an
+/// ellipsis.
 fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text.to_owned(),
@@ -76,8 +80,9 @@ fn cut(text: &str, limit: usize) -> String {
 }
 
 impl Skills {
-    /// Renders the catalogue of the skills that the model may start, within so many characters. Skills about certain paths are
-    /// not in it: they are told of when such a file is touched.
+    /// Renders the catalogue of the skills that the model may start, within `budget` characters.
+    /// Skills about certain paths are omitted: the model learns of them when such a file is
+    /// touched.
     #[must_use]
     pub fn catalogue(&self, budget: usize) -> Catalogue {
         let listed = self
@@ -86,7 +91,7 @@ impl Skills {
         let listed: Vec<&Skill> = listed.map(|skill| &**skill).collect();
         let entries = listed.iter().map(|s| (s.id.as_str(), described(s)));
         let entries: Vec<(&str, Described)> = entries.collect();
-        // `- `, `: ` and the end of the line.
+        // Five characters: `- `, `: ` and the line break.
         let fixed: usize = entries.iter().map(|(id, _)| id.chars().count() + 5).sum();
         let lengths: Vec<usize> = entries
             .iter()
@@ -120,15 +125,16 @@ impl Skills {
         }
     }
 
-    /// Returns the number of characters that a skill has in a catalogue with room for all of it.
+    /// Returns the number of characters of a skill in a catalogue with unlimited budget.
     #[must_use]
     pub fn cost_chars(skill: &Skill) -> usize {
         skill.id.chars().count() + 5 + described(skill).text.chars().count()
     }
 }
 
-/// Returns the limit of each description where not all of them fit: as many as there is room for, those of the user's own skills
-/// before those that a project or a plugin brings, and short ones whole.
+/// Returns the limit of each description if not all of them fit. Descriptions are included while
+/// there is room, in the order of the sources, which puts the user's own skills before those of a
+/// project or a plugin; short ones are not cut.
 fn scarce(listed: &[&Skill], lengths: &[usize], room: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..listed.len()).collect();
     order.sort_by_key(|at| (&listed[*at].source, &listed[*at].id));
@@ -144,7 +150,8 @@ fn scarce(listed: &[&Skill], lengths: &[usize], room: usize) -> Vec<usize> {
     limits
 }
 
-/// Returns the greatest limit at which texts of these lengths, each cut to it, have at most `room` characters together.
+/// Returns the largest limit such that texts of these lengths, each cut to the limit, have at most
+/// `room` characters in total.
 fn widest(lengths: &[usize], room: usize) -> usize {
     let mut sorted = lengths.to_vec();
     sorted.sort_unstable();

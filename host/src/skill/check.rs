@@ -1,4 +1,8 @@
-//! Checks a skill against what is around it: files that its text names, programs that run its scripts, tools and plugins.
+//! Checks a skill against its environment: files that its text mentions, interpreters of its
+//! scripts, tools and plugins.
+//!
+//! These findings depend on the machine and the session, unlike those of the parser, which depend
+//! on the file alone.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
@@ -13,13 +17,14 @@ use super::scope::ToolPattern;
 use crate::front_matter::{self, Document, Entry, Node, NodeKind, Place};
 use crate::text::clean;
 
-/// Body from which on a warning says that it fills the context, in lines; the format recommends at most so many.
+/// Number of lines above which a body causes a warning because it fills the context; the format
+/// recommends this maximum.
 const MAX_BODY_LINES: usize = 500;
 
-/// Most references of one text that are followed.
+/// Maximum number of references per text that are checked.
 const MAX_REFERENCES: usize = 200;
 
-/// Programs that run scripts, by the ending of the script.
+/// Interpreters of scripts, by the extension of the script.
 const INTERPRETERS: &[(&str, &str)] = &[
     ("bash", "bash"),
     ("js", "node"),
@@ -31,10 +36,11 @@ const INTERPRETERS: &[(&str, &str)] = &[
     ("sh", "bash"),
 ];
 
-/// Folders of a bundle by convention: a path that begins with one of them is meant from the bundle.
+/// Conventional directories of a bundle: a path that begins with one of them is relative to the
+/// bundle.
 const FOLDERS: &str = "scripts|references|reference|assets|templates|examples";
 
-/// Paths in links, and in code that begins with a folder of a bundle.
+/// Paths in links, and in code that begins with a directory of a bundle.
 #[expect(clippy::expect_used, reason = "the pattern is a constant")]
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = format!(
@@ -43,16 +49,16 @@ static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&pattern).expect("a valid pattern")
 });
 
-/// The tools and plugins that a session would have.
+/// Tools and plugins that a session would have.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// Each tool, with the plugin that it is from.
+    /// Tools, each with the plugin that provides it.
     pub tools: Vec<(String, Option<String>)>,
     /// Names of the plugins.
     pub plugins: Vec<String>,
 }
 
-/// Checks a skill that was read. Findings of the reader are not among those returned.
+/// Checks a parsed skill. The result does not include the parser's own findings.
 #[must_use]
 pub fn check(
     skill: &Skill,
@@ -108,7 +114,8 @@ pub fn check(
         for name in &skill.library_depends {
             if !around.plugins.contains(name) {
                 let text = format!("it depends on the plugin `{name}`, which is not loaded");
-                // One that was derived from the plugin tells of it, and is right without it.
+                // A skill derived from the plugin describes it, and is valid even if the plugin is
+                // not loaded.
                 let about = skill.generated_from.as_ref();
                 let is_about = about.is_some_and(|from| from.package == *name);
                 let severity = match is_about {
@@ -152,11 +159,12 @@ pub fn check(
     found
 }
 
-/// Places of keys and values in the front matter of a skill.
+/// Positions of keys and values in the front matter of a skill.
 struct Places(Document);
 
 impl Places {
-    /// Reads them of the file. One that cannot be read any more has none, and neither has `SKILL.json`.
+    /// Parses the skill's file for positions. A file that can no longer be read, or `SKILL.json`,
+    /// has none.
     fn of(skill: &Skill) -> Self {
         let bytes = match &skill.held {
             Some(held) => held.file(&skill.file).map(<[u8]>::to_vec),
@@ -168,7 +176,8 @@ impl Places {
         Self(document.unwrap_or_default())
     }
 
-    /// The place of a value under one of these keys, else of the key, else the beginning of the file.
+    /// Returns the position of a value under one of these keys, otherwise of the key, otherwise the
+    /// beginning of the file.
     fn find(&self, keys: &[&str], value: &str) -> Place {
         let entries: Vec<&Entry> = keys.iter().filter_map(|key| self.0.get(key)).collect();
         let in_value = entries.iter().find_map(|entry| scalar(&entry.node, value));
@@ -195,7 +204,7 @@ fn references(skill: &Skill, add: &mut impl FnMut(Place, Severity, String, &str)
         for captures in REFERENCE.captures_iter(line) {
             let name = |name: &str| captures.name(name).map(|found| found.as_str());
             let (link, path) = (name("link"), name("based").or_else(|| name("code")));
-            // A link in code is an example.
+            // Markdown link syntax inside code is an example, not a link.
             let Some(path) = path.or(link.filter(|_| !is_code)) else {
                 continue;
             };

@@ -1,4 +1,5 @@
-//! The body of a skill as the model gets it: placeholders in one pass, and a wrapper that no body can close.
+//! Text of a skill as the model sees it: placeholders are expanded in one pass, and the result is
+//! wrapped in tags that the body cannot close.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,14 +14,14 @@ use crate::text::one_line;
 /// Arguments that a skill was started with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkillArguments {
-    /// All of them as one text, as it was typed.
+    /// All arguments as one text, as typed.
     pub text: String,
-    /// Values by name; the names are those that the skill declares.
+    /// Values by argument name, as declared by the skill.
     pub named: BTreeMap<String, String>,
 }
 
 impl SkillArguments {
-    /// Takes arguments as they come: text from who types them, an object from the model.
+    /// Converts arguments: text typed by the user, or an object from the model.
     #[must_use]
     pub fn new(skill: &Skill, given: &Value) -> Self {
         match given {
@@ -58,7 +59,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A value as one word for [`words`].
+/// Quotes a value so that [`words`] returns it as one word.
 fn quoted(value: &str) -> String {
     let is_plain = |c: char| !c.is_whitespace() && !"'\"\\".contains(c);
     if !value.is_empty() && value.chars().all(is_plain) {
@@ -67,7 +68,8 @@ fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', "'\\''"))
 }
 
-/// Splits text as a shell splits words: quotes and backslashes count, nothing else does. An open quote reaches to the end.
+/// Splits text into words like a shell: only quotes and backslashes are special. An unclosed quote
+/// extends to the end.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -91,20 +93,21 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Placeholder at the start of a text, and its length.
+/// Placeholder at the start of a text.
 enum Placeholder<'a> {
     /// Base directory of the skill.
     Folder,
     PluginFolder,
     All,
-    /// An argument by its position, from 0.
+    /// Argument by its index, from 0.
     Nth(usize),
     Named(&'a str),
 }
 
 impl Skills {
-    /// Resolves the placeholders of a body in one pass: what stands in their place is never looked at again. `$N` and names
-    /// count only in skills that take arguments; others keep their prices and scripts as they are.
+    /// Expands the placeholders of a body in one pass: inserted text is not expanded again. `$N`
+    /// and argument names are placeholders only in skills that take arguments; other skills may
+    /// contain prices and scripts unchanged.
     #[must_use]
     pub fn expand(skill: &Skill, arguments: &SkillArguments) -> String {
         let words = words(&arguments.text);
@@ -133,7 +136,7 @@ impl Skills {
             match found {
                 Placeholder::Folder => text.push_str(&skill.dir.to_string_lossy()),
                 Placeholder::PluginFolder => {
-                    // `skills/NAME` of the plugin.
+                    // The bundle is `skills/NAME` inside the plugin.
                     let root = skill.dir.parent().and_then(std::path::Path::parent);
                     text.push_str(&root.unwrap_or(&skill.dir).to_string_lossy());
                 }
@@ -161,7 +164,8 @@ impl Skills {
         text
     }
 
-    /// Wraps the text of a skill with its origin. The mark in both tags is a digest of the text, which no text can contain.
+    /// Wraps the text of a skill in a tag with its origin. The tag's name contains a hash that does
+    /// not occur in the text, so the text cannot close the tag.
     #[must_use]
     pub fn wrapped(skill: &Skill, text: &str) -> String {
         let mut mark = short_hash(text);
@@ -193,7 +197,7 @@ fn attribute(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// Placeholders for the folder of the bundle.
+/// Placeholders for the directory of the bundle.
 pub(super) const FOLDERS: [&str; 3] = ["${CLAUDE_SKILL_DIR}", "${baseDir}", "{baseDir}"];
 
 fn placeholder<'a>(skill: &'a Skill, text: &str, takes: bool) -> Option<(Placeholder<'a>, usize)> {
@@ -220,7 +224,7 @@ fn placeholder<'a>(skill: &'a Skill, text: &str, takes: bool) -> Option<(Placeho
         return Some((Placeholder::All, length(word)));
     }
     let names = skill.argument_names.iter();
-    // A name may have a hyphen, and one may begin with another.
+    // A name may contain a hyphen, and may be a prefix of another name, so the longest match wins.
     let named = names.filter(|name| {
         let tail = rest.strip_prefix(name.as_str());
         tail.is_some_and(|tail| !tail.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
@@ -235,7 +239,7 @@ fn placeholder<'a>(skill: &'a Skill, text: &str, takes: bool) -> Option<(Placeho
     Some((Placeholder::Nth(digits.parse().ok()?), length(digits)))
 }
 
-/// Whether this is the place of an argument: prices have more digits.
+/// Whether digits are the index of an argument; prices have more digits.
 fn is_index(digits: &str) -> bool {
     matches!(digits.len(), 1 | 2) && digits.bytes().all(|b| b.is_ascii_digit())
 }

@@ -1,8 +1,9 @@
-//! Finds skills in folders, with where each is from.
+//! Finds the skills in all directories, with their origin.
 //!
-//! A folder with a `SKILL.md` is a bundle, and what is in it is its own: a `SKILL.md` further in is a template or an example.
-//! Folders on the disk are the user's own, and links to bundles are followed there; a project's are held in memory, where there
-//! are no links. No `.gitignore` counts. Start from [`discover`].
+//! A directory with a `SKILL.md` is a bundle and owns everything in it: a nested `SKILL.md` is a
+//! template or an example. Directories on disk belong to the user, and symlinks to bundles are
+//! followed there; a project's directories are held in memory, without symlinks. `.gitignore` files
+//! have no effect. Start from [`discover`].
 
 mod read;
 mod walk;
@@ -23,32 +24,32 @@ use walk::Walk;
 #[cfg(feature = "cli")]
 pub(crate) use walk::is_skipped;
 
-/// Name of the folder of skills, in a plugin, beside the user's settings and in `.rind`.
+/// Name of the directory of skills, in a plugin, in the user's settings directory and in `.rind`.
 pub const FOLDER: &str = "skills";
 
 /// Name of a skill's file.
 pub const FILE: &str = "SKILL.md";
 
-/// Name of the file beside it in the form without a version.
+/// Name of the side file, used by the format without a version.
 pub(crate) const SIDE_FILE: &str = "SKILL.json";
 
-/// A folder of skills.
+/// Directory of skills.
 #[derive(Clone, Debug)]
 pub struct Root {
-    /// Place that it is.
+    /// Kind of location.
     pub source: Source,
-    /// Trust in it.
+    /// Trust in the location.
     pub trust: Trust,
-    /// Path of the folder. Of [`Source::Local`] it may be a bundle itself.
+    /// Path of the directory. With [`Source::Local`], it may be a bundle itself.
     pub path: PathBuf,
-    /// Content, if it was read once and is only used as it was then.
+    /// Content, if the directory was read once and only that content may be used.
     pub held: Option<Arc<HeldFolder>>,
-    /// Skills in it that were installed.
+    /// Skills in it that an installer placed there.
     pub installed: Vec<Installed>,
 }
 
 impl Root {
-    /// A folder of the user's on the disk.
+    /// Creates the root for a user's directory on disk.
     #[must_use]
     pub fn new(source: Source, path: PathBuf) -> Self {
         Self {
@@ -61,7 +62,8 @@ impl Root {
     }
 }
 
-/// Returns the user's folders: beside the settings, and those in the home folder that other programs read too.
+/// Returns the user's directories: the one in the settings directory, and those in the home
+/// directory that other programs also read.
 #[must_use]
 pub fn user_roots(config: &Path, home: Option<&Path>) -> Vec<Root> {
     let mut roots = vec![Root::new(Source::User, config.join(FOLDER))];
@@ -78,7 +80,7 @@ pub fn user_roots(config: &Path, home: Option<&Path>) -> Vec<Root> {
     roots
 }
 
-/// Returns the folders of a trusted project that are held.
+/// Returns the directories of a trusted project that are held in memory.
 #[must_use]
 pub fn project_roots(workspace: &Path, held: &Arc<HeldFolder>) -> Vec<Root> {
     let folders = [
@@ -93,19 +95,20 @@ pub fn project_roots(workspace: &Path, held: &Arc<HeldFolder>) -> Vec<Root> {
     roots.filter(|root| held.covers(&root.path)).collect()
 }
 
-/// A file that was found and not yet read.
+/// File that was found and not yet read.
 struct Found<'a> {
     root: &'a Root,
     folder: String,
     dir: PathBuf,
-    /// Without links, as is `real_file`.
+    /// Canonical path, as is `real_file`.
     real_dir: PathBuf,
     file: PathBuf,
     real_file: PathBuf,
     is_flat: bool,
 }
 
-/// Finds and reads the skills of all roots. Names in `reserved` are commands of the program, which no skill may take.
+/// Finds and reads the skills of all roots. `reserved` lists the program's commands, which no skill
+/// may be named like.
 #[must_use]
 pub fn discover(roots: &[Root], reserved: &[&str], available: &dyn Available) -> Skills {
     let mut order: Vec<&Root> = roots.iter().collect();
@@ -129,7 +132,7 @@ pub fn discover(roots: &[Root], reserved: &[&str], available: &dyn Available) ->
             }
         });
         match read {
-            // The same file under two names is one skill.
+            // A file that is reachable under two names is one skill.
             Ok(mut skill) if seen.insert(&found.real_file) => {
                 skill.missing = skill.requires.missing(available);
                 skills.push(skill);
@@ -142,7 +145,7 @@ pub fn discover(roots: &[Root], reserved: &[&str], available: &dyn Available) ->
 }
 
 impl Root {
-    /// The reason why something in it is no skill.
+    /// Returns the error that an entry of this root is not a usable skill.
     fn refuse(&self, id: &str, file: &Path, text: String, hint: &str) -> Unusable {
         let (severity, hint) = (Severity::Error, hint.to_owned());
         Unusable {
@@ -162,7 +165,7 @@ impl Root {
 }
 
 impl Found<'_> {
-    /// The remedy for a name that cannot be.
+    /// Returns the remedy for an invalid name.
     fn rename(&self) -> &'static str {
         match self.is_flat {
             true => "rename the file",

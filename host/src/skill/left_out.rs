@@ -1,7 +1,8 @@
-//! Skills that were found and that are not used, or not by the model: the fault or the collision that keeps each of them out.
+//! Skills that were found but are not used, or not by the model, each with the fault or name
+//! collision that is the reason.
 //!
-//! Whoever opens a session tells of them as of plugins that do not run: a skill that is missing without a word looks like a model
-//! that ignores it.
+//! They are reported when a session opens, like plugins that do not run: a skill that is silently
+//! missing looks like a model that ignores it.
 
 use std::path::PathBuf;
 
@@ -9,18 +10,18 @@ use super::model::{Diagnostic, Severity, Source};
 use super::snapshot::Skills;
 use crate::grant::Trust;
 
-/// Cause for which a skill is left out.
+/// Reason for which a skill is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOutCause {
-    /// Fault for which its file cannot be used at all.
+    /// A fault makes its file unusable.
     Unusable,
-    /// A fault in its front matter keeps it from the model; only the user can start it.
+    /// A fault in its front matter hides it from the model; only the user can start it.
     UserOnly,
-    /// Another skill, or a file that cannot be used, has its name.
+    /// Another skill, or an unusable file, has its name.
     Shadowed,
 }
 
-/// Name of the cause in events.
+/// Displays the name of the reason in events.
 impl std::fmt::Display for LeftOutCause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -31,26 +32,27 @@ impl std::fmt::Display for LeftOutCause {
     }
 }
 
-/// A skill that was found and is not used as its author meant it.
+/// Skill that was found and is not used as its author intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOutSkill {
-    /// Identity of the skill; empty for a finding about a whole folder of skills.
+    /// Identity of the skill; empty for a finding about a whole directory of skills.
     pub id: String,
-    /// Place where it was found.
+    /// Location where it was found.
     pub source: Source,
-    /// Trust in that place.
+    /// Trust in the location.
     pub trust: Trust,
     /// Path of its file.
     pub file: PathBuf,
-    /// Cause.
+    /// Kind of reason.
     pub cause: LeftOutCause,
-    /// Reason in words: line and column of the fault and the remedy, or the file that is used in its place.
+    /// Reason in words: line and column of the fault and the remedy, or the file that is used
+    /// instead.
     pub reason: String,
 }
 
 impl Skills {
-    /// Returns the skills that are not used as their authors meant them, by identity. A second copy of the same content is not
-    /// among them: nobody misses it.
+    /// Returns the skills that are not used as their authors intended, sorted by identity. A second
+    /// copy with the same content is not included, because nothing is lost.
     #[must_use]
     pub fn left_out(&self) -> Vec<LeftOutSkill> {
         let fault = |diagnostics: &[Diagnostic]| {
@@ -63,7 +65,7 @@ impl Skills {
             trust: one.trust,
             file: one.file.clone(),
             cause: LeftOutCause::Unusable,
-            // The fault that ended the reading comes last.
+            // The error that ended parsing is the last one.
             reason: one
                 .diagnostics
                 .last()

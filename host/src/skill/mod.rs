@@ -1,8 +1,11 @@
-//! Skills: guidance in Markdown that the model reads when it needs it, with what it may use meanwhile.
+//! Skills: guidance in Markdown that the model reads on demand, with rules about the tools to use
+//! meanwhile.
 //!
-//! Owns the formats, where skills are found, which of a name is used, and their text as the model gets it. It must not know
-//! the agent, the terminal or processes: a skill restricts tools and asks to be spared questions here, and the agent enforces
-//! the one and decides about the other. Nothing of a skill is ever run here. Start from [`Skills`] and [`Skill`].
+//! This module owns the formats, the search for skills, the choice between skills of the same name,
+//! and the text that the model sees. It must not know the agent, the terminal or processes: a skill
+//! declares here that it restricts tools or asks to skip approval questions, and the agent enforces
+//! the former and decides about the latter. Nothing in a skill is executed here. Start from
+//! [`Skills`] and [`Skill`].
 
 /// JSON Schema of the front matter of a skill.
 pub const SCHEMA: &str = include_str!("schema.json");

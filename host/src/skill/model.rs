@@ -1,6 +1,6 @@
-//! A skill as a session knows it, whatever format it was written in.
+//! A skill as a session knows it, independent of the format of its file.
 //!
-//! Plain data: reading it from a file is for `parse`, finding the file for `find`. Start from [`Skill`].
+//! Plain data: `parse` reads it from a file, and `find` finds the file. Start from [`Skill`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,30 +14,32 @@ use super::scope::{Spare, ToolScope};
 use crate::grant::held::HeldFolder;
 use crate::grant::{SideEffect, Trust};
 
-/// Place where a skill was found, in the order in which one of a name is preferred to another.
+/// Location where a skill was found. Of several skills with the same name, the one with the first
+/// location in this order is used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// Folder `skills` beside the user's settings. Installed skills lie there too.
+    /// Directory `skills` in the user's settings directory, which also contains installed skills.
     User,
-    /// Folder `.claude/skills` in the user's home.
+    /// Directory `.claude/skills` in the user's home.
     ClaudeUser,
-    /// Folder `.agents/skills` in the user's home.
+    /// Directory `.agents/skills` in the user's home.
     AgentsUser,
-    /// Folder `.rind/skills` of the project.
+    /// Directory `.rind/skills` of the project.
     Project,
-    /// Folder `.claude/skills` of the project.
+    /// Directory `.claude/skills` of the project.
     ClaudeProject,
-    /// Folder `.agents/skills` of the project.
+    /// Directory `.agents/skills` of the project.
     AgentsProject,
-    /// Folder `skills` of a plugin.
+    /// Directory `skills` of a plugin.
     Plugin(String),
     /// Path on the command line or in the host's builder.
     Local,
 }
 
 impl Source {
-    /// Returns the trust in skills from here. Of a plugin it is that in the plugin, which the caller knows.
+    /// Returns the trust in skills from this location. For a plugin, it is the trust in the plugin,
+    /// which the caller passes.
     #[must_use]
     pub fn trust(&self, of_plugin: Trust) -> Trust {
         match self {
@@ -48,7 +50,7 @@ impl Source {
         }
     }
 
-    /// The plugin that carries the skill.
+    /// Returns the plugin that carries the skill.
     #[must_use]
     pub fn plugin(&self) -> Option<&str> {
         match self {
@@ -80,9 +82,9 @@ pub enum Invocation {
     /// Model and user.
     #[default]
     Auto,
-    /// The user alone: the model is not told of it, and is refused.
+    /// The user only: the skill is hidden from the model, and the model may not start it.
     UserOnly,
-    /// Neither.
+    /// Neither model nor user.
     Disabled,
 }
 
@@ -93,28 +95,28 @@ pub enum Interaction {
     /// Ends with its result.
     #[default]
     Returning,
-    /// Stays until the user ends it.
+    /// Stays active until the user ends it.
     Conversational,
 }
 
-/// Context that a skill works in.
+/// Conversation that a skill works in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Context {
-    /// The conversation that it was started in.
+    /// The conversation that started it.
     #[default]
     Inline,
-    /// A subagent, without the conversation.
+    /// A subagent, without the previous conversation.
     Fork,
 }
 
-/// Things that must be there for a skill to be of use.
+/// Requirements for a skill to be useful.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requires {
-    /// Programs; all of them are needed.
+    /// Programs, all of which are needed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<String>,
-    /// Programs of which one is enough.
+    /// Programs, one of which is needed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub any_bins: Vec<String>,
     /// Environment variables.
@@ -123,7 +125,7 @@ pub struct Requires {
 }
 
 impl Requires {
-    /// Names what is missing, in words.
+    /// Describes the missing requirements.
     #[must_use]
     pub fn missing(&self, has: &dyn Available) -> Vec<String> {
         let bins = self.bins.iter().filter(|name| !has.program(name));
@@ -139,14 +141,15 @@ impl Requires {
         missing
     }
 
-    /// Whether nothing is required.
+    /// Whether there are no requirements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bins.is_empty() && self.any_bins.is_empty() && self.env.is_empty()
     }
 }
 
-/// Answers what the machine has. Who knows the environment implements it; it runs nothing.
+/// Query interface for the machine's programs and environment. Implemented by the layer that knows
+/// the environment; it must not run anything.
 pub trait Available: Sync {
     /// Whether a program of this name is on the search path.
     fn program(&self, name: &str) -> bool;
@@ -154,7 +157,7 @@ pub trait Available: Sync {
     fn variable(&self, name: &str) -> bool;
 }
 
-/// A machine that has everything: for readers that only look at the text.
+/// Machine that has everything, for callers that only look at a skill's text.
 #[derive(Clone, Copy, Debug)]
 pub struct AllAvailable;
 
@@ -168,7 +171,7 @@ impl Available for AllAvailable {
     }
 }
 
-/// Stamp of a skill that was derived from something else.
+/// Stamp of a skill that was generated from something else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneratedFrom {
     /// Name of the package.
@@ -185,11 +188,12 @@ pub struct GeneratedFrom {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// A key or a value without effect here.
+    /// A key or a value that has no effect here.
     Note,
     /// A probable mistake.
     Warning,
-    /// A fault: the skill is not loaded, or loaded for the user only and without what it wants to be spared.
+    /// A fault: the skill is not loaded, or is loaded for the user only and without the approvals
+    /// that it wants to skip.
     Error,
 }
 
@@ -204,7 +208,7 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// Problem, in one line.
     pub text: String,
-    /// Remedy, in one line; empty when there is none.
+    /// Remedy, in one line; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hint: String,
 }
@@ -219,42 +223,45 @@ impl std::fmt::Display for Diagnostic {
     }
 }
 
-/// A skill: its front matter, its body and its origin.
+/// A skill: its front matter, body and origin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Skill {
-    /// Identity: the name of its folder, after `PLUGIN:` when a plugin carries it. What the user types and the model names.
+    /// Identity, used by the user and the model: the name of its directory, prefixed by `PLUGIN:`
+    /// if a plugin carries it.
     pub id: String,
-    /// `name` of the front matter: a label, and an alias where it is no other skill's identity.
+    /// `name` in the front matter: a label, and an alias unless it is another skill's identity.
     pub label: String,
-    /// Description: what the skill does and when to use it.
+    /// Description: purpose of the skill and when to use it.
     pub description: String,
-    /// Advice on when to use it, if that stands apart.
+    /// Advice on when to use it, if given separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when_to_use: Option<String>,
-    /// The text behind the front matter, word for word.
+    /// Text after the front matter, unchanged.
     #[serde(skip)]
     pub body: Arc<str>,
-    /// Line of the file in which it begins, from 1.
+    /// Line of the file where the body begins, from 1.
     #[serde(skip)]
     pub body_line: usize,
     /// Base directory of the bundle, as it was found.
     pub dir: PathBuf,
-    /// Folder of the bundle without links. Files of the bundle are read only while its place is still this one.
+    /// Canonical path of the bundle's directory. Files of the bundle are read only while its path
+    /// still resolves to this one.
     #[serde(skip)]
     pub real_dir: PathBuf,
-    /// Content of the bundle, if it is only used as it was when somebody trusted it.
+    /// Content of the bundle, if only the content that the user trusted may be used.
     #[serde(skip)]
     pub held: Option<Arc<HeldFolder>>,
     /// File that the skill was read from.
     pub file: PathBuf,
-    /// Whether the skill is a file of its own (`x.md`), so that nothing beside it belongs to it.
+    /// Whether the skill is a single file (`x.md`), so that files next to it do not belong to it.
     pub is_flat: bool,
-    /// Place where it was found.
+    /// Location where it was found.
     pub source: Source,
-    /// Origin of it, when it was installed.
+    /// Origin, if it was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub installed: Option<Origin>,
-    /// Trust in that place, lowered to the trust that the skill declares; never raised by it.
+    /// Trust in the location, lowered to the trust that the skill declares; a declaration never
+    /// raises it.
     pub trust: Trust,
     /// Rule on who may start it.
     pub invocation: Invocation,
@@ -262,42 +269,45 @@ pub struct Skill {
     pub user_invocable: bool,
     /// Tools that may be called while it is active.
     pub tools: ToolScope,
-    /// Calls that may run without a question while it is active, inside the operator's policy; from `allowed-tools`.
+    /// Calls that skip the approval question while the skill is active, within the operator's
+    /// policy; from `allowed-tools`.
     pub spares: Vec<Spare>,
-    /// Side effects that it declares; empty when it declares none.
+    /// Declared side effects; empty if it declares none.
     pub side_effects: Vec<SideEffect>,
     /// JSON Schema of its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    /// Names of its arguments, in the order of their places.
+    /// Names of its arguments, in positional order.
     pub argument_names: Vec<String>,
-    /// Arguments in words, for the user.
+    /// Description of the arguments, for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument_hint: Option<String>,
     /// Shape of its work.
     pub interaction: Interaction,
-    /// Context that it works in.
+    /// Conversation that it works in.
     pub context: Context,
     /// Kind of the subagent, with [`Context::Fork`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Model that it wants for its turn.
+    /// Model that it requests for its turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Effort that it wants for its turn.
+    /// Effort that it requests for its turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// Globs of files that it is about; it stays out of the catalogue until one of them is touched.
+    /// Globs of the files that it is about. The skill is omitted from the catalogue until one of
+    /// them is touched.
     pub paths: Vec<String>,
-    /// Things that must be there.
+    /// Requirements.
     pub requires: Requires,
-    /// Things that are required and missing on this machine, in words. It is then out of the catalogue.
+    /// Descriptions of requirements that are missing on this machine. If there are any, the skill
+    /// is omitted from the catalogue.
     pub missing: Vec<String>,
     /// Plugins that it depends on.
     pub library_depends: Vec<String>,
-    /// Whether the tools of those plugins stay active when the skill ends.
+    /// Whether the tools of those plugins stay active after the skill ends.
     pub attach: bool,
-    /// Source that it was derived from.
+    /// Package that it was generated from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generated_from: Option<GeneratedFrom>,
     /// Version, as written.
@@ -306,27 +316,27 @@ pub struct Skill {
     /// License, as written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub license: Option<String>,
-    /// Requirements on the environment, in words.
+    /// Description of requirements on the environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compatibility: Option<String>,
-    /// Other values that its author noted.
+    /// Other values in the front matter's `metadata`.
     pub metadata: BTreeMap<String, Value>,
-    /// Digest of the file that it was read from, and of a side file.
+    /// Digest over the skill's file and its side file.
     pub hash: String,
-    /// Whether a fault took its rights: it is for the user only, and spares nothing.
+    /// Whether a fault removed its rights: only the user may start it, and it skips no approvals.
     pub is_restricted: bool,
     /// Findings about the file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Skill {
-    /// Whether the model is told of it and may start it.
+    /// Whether the model sees it and may start it.
     #[must_use]
     pub fn is_for_model(&self) -> bool {
         self.invocation == Invocation::Auto && self.missing.is_empty()
     }
 
-    /// Whether the user may start it by its name.
+    /// Whether the user may start it by name.
     #[must_use]
     pub fn is_for_user(&self) -> bool {
         self.invocation != Invocation::Disabled && self.user_invocable
@@ -341,8 +351,9 @@ impl Skill {
             || self.body.contains("$ARGUMENTS")
     }
 
-    /// Whether the model that it wants counts. A model costs the user money, so the wish is only that of somebody whom the user
-    /// trusts with it: the user, or whoever set the machine up. What was installed is somebody else's.
+    /// Whether its requested model takes effect. A model costs the user money, so the request is
+    /// honored only for skills of the user or of the machine's administrator. Installed skills come
+    /// from other people.
     #[must_use]
     pub fn may_choose_model(&self) -> bool {
         matches!(self.trust, Trust::User | Trust::Managed)
@@ -351,28 +362,29 @@ impl Skill {
     }
 }
 
-/// A file that looks like a skill and cannot be one. It keeps its name: no other skill takes its place for a fault in it.
+/// File that looks like a skill but cannot be used. It keeps its name: otherwise another skill
+/// could take its place because of a fault in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unusable {
-    /// Identity that it would have.
+    /// Identity that the skill would have.
     pub id: String,
     /// Path of the file.
     pub file: PathBuf,
-    /// Place where it was found.
+    /// Location where it was found.
     pub source: Source,
-    /// Trust in that place.
+    /// Trust in the location.
     pub trust: Trust,
-    /// Reasons, at least one of them an error.
+    /// Findings, at least one of them an error.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// A skill that is there and not used, because another has its name.
+/// Skill that is not used because another one has its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shadowed {
     /// Skill that was found.
     pub skill: Arc<Skill>,
-    /// File of the one that is used in its place.
+    /// File of the skill that is used instead.
     pub shadowed_by: PathBuf,
-    /// Whether both have the same content, so that nobody misses anything.
+    /// Whether both have the same content, so that nothing is lost.
     pub is_identical: bool,
 }

@@ -1,11 +1,11 @@
-//! Names of skills as they are compared.
+//! Normal form of skill names, for comparison.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
 use crate::text::is_deceptive;
 
-/// Returns the form in which names are compared: NFKC, without case, and without what cannot be seen. Two names that look
-/// alike because of these have one form.
+/// Returns the form in which names are compared: NFKC, case-folded, and without invisible
+/// characters. Names that differ only in these look alike and have the same form.
 #[must_use]
 pub fn key(name: &str) -> String {
     let nfkc = ComposingNormalizerBorrowed::new_nfkc();
@@ -14,10 +14,10 @@ pub fn key(name: &str) -> String {
         .chars()
         .filter(|c| !is_deceptive(*c))
         .collect();
-    // Upper case first: `ß` and `SS`, `ς` and `σ` are one letter in two cases, and lower case alone would keep them apart.
+    // Upper case first: lower case alone would distinguish `ß` from `SS`, and `ς` from `σ`.
     let upper = seen.trim().chars().flat_map(char::to_uppercase);
     let lower: String = upper.flat_map(char::to_lowercase).collect();
-    // Lower case letters may compose in other ways than the upper case ones that they came from.
+    // Lower-case letters may compose differently than the upper-case ones that they came from.
     nfkc.normalize(&lower).into_owned()
 }
 

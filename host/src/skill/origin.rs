@@ -1,7 +1,8 @@
-//! Skills that an installer put into a folder: what was verified of each.
+//! Skills that an installer placed in a directory, with the result of their verification.
 //!
-//! It must not know who installed them, nor how that is recorded. One whose files are those that were installed is read from the
-//! verified bytes; one that was changed since is the user's own, and told to be changed.
+//! This module must not know who installed them, nor how that is recorded. If the files are those
+//! that were installed, the skill is read from the verified bytes; if they were changed since, it
+//! is treated as the user's own and reported as edited.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,32 +13,32 @@ use crate::front_matter;
 use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
 
-/// A skill that was installed, verified before any is read.
+/// Installed skill, verified before any skill is read.
 #[derive(Clone, Debug)]
 pub struct Installed {
-    /// Folder of the skill.
+    /// Directory of the skill.
     pub folder: PathBuf,
-    /// Source of it, for people.
+    /// Description of its source, for people.
     pub from: String,
-    /// Trust in what was installed: `package`, or `user` where nobody signed it.
+    /// Trust: `package`, or `user` if the package is unsigned.
     pub trust: Trust,
-    /// Files as they were installed; `None` when the folder holds others now.
+    /// Files as installed; `None` if the directory contains different ones now.
     pub files: Option<Arc<HeldFolder>>,
-    /// Whether the folder is gone.
+    /// Whether the directory is missing.
     pub is_gone: bool,
 }
 
-/// Origin of a skill that was installed.
+/// Origin of an installed skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// Source of it, for people.
+    /// Description of its source, for people.
     pub from: String,
     /// Whether its files were changed since.
     pub is_edited: bool,
 }
 
 impl Installed {
-    /// Returns where the skill is from.
+    /// Returns the origin of the skill.
     #[must_use]
     pub fn origin(&self) -> Origin {
         Origin {
@@ -47,7 +48,7 @@ impl Installed {
     }
 }
 
-/// Returns the `name` of a front matter, if it can be that of a folder in every program.
+/// Returns the `name` in a front matter, if every program accepts it as the name of a directory.
 #[must_use]
 pub fn label(text: &str) -> Option<String> {
     let (front, _) = front_matter::split(text.strip_prefix('\u{feff}').unwrap_or(text))?;
@@ -56,7 +57,7 @@ pub fn label(text: &str) -> Option<String> {
     is_plain_name(name).then(|| name.to_owned())
 }
 
-/// Whether a name can be that of a skill in every program.
+/// Whether every program accepts the text as the name of a skill.
 #[must_use]
 pub(crate) fn is_plain_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

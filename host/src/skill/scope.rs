@@ -1,12 +1,14 @@
-//! Tools that a skill may use, and calls that it wants to be spared questions about. The two are opposites: a [`ToolScope`]
-//! only takes away, a [`Spare`] only asks for less to be asked, and neither is ever made from the other.
+//! Tools that a skill may use, and calls that should skip the approval question. The two are
+//! opposites: a [`ToolScope`] only removes tools, a [`Spare`] only asks for fewer questions, and
+//! neither is ever derived from the other.
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Serialize, Serializer};
 
 use crate::tool::command::CommandPattern;
 
-/// Pattern of tools by the names that the model sees: `bash`, `git_*`, or `plugin:tool` for tools of one plugin.
+/// Pattern of tool names as the model sees them: `bash`, `git_*`, or `plugin:tool` for tools of one
+/// plugin.
 #[derive(Clone, Debug)]
 pub struct ToolPattern {
     text: String,
@@ -15,13 +17,13 @@ pub struct ToolPattern {
 }
 
 impl ToolPattern {
-    /// Longest pattern.
+    /// Maximum length of a pattern, in bytes.
     const MAX_BYTES: usize = 200;
 
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// It is empty, too long, or names something that no tool can have as its name.
+    /// The pattern is empty, too long, or can match no tool name.
     pub fn new(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let is_known = |c: char| c.is_ascii_alphanumeric() || "_-.:*?".contains(c);
@@ -53,7 +55,7 @@ impl ToolPattern {
         })
     }
 
-    /// Whether it speaks of a tool. `plugin` is the name of the plugin that the tool is from.
+    /// Whether the pattern matches a tool. `plugin` is the name of the plugin that provides it.
     #[must_use]
     pub fn matches(&self, name: &str, plugin: Option<&str>) -> bool {
         let is_owner = match (&self.plugin, plugin) {
@@ -64,7 +66,7 @@ impl ToolPattern {
         is_owner && self.name.is_match(name)
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern as it was written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -86,36 +88,38 @@ impl Serialize for ToolPattern {
 /// Tools that may be called while a skill is active.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ToolScope {
-    /// The only tools that may be called; `None` leaves them as they are.
+    /// Exclusive list of tools that may be called; `None` for no restriction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<ToolPattern>>,
-    /// Tools that may not be called, whatever `allow` says.
+    /// Tools that may not be called, even if `allow` lists them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<ToolPattern>,
 }
 
 impl ToolScope {
-    /// Whether a tool may be called. Of several active skills each must permit it.
+    /// Whether a tool may be called. If several skills are active, each of them must permit it.
     #[must_use]
     pub fn permits(&self, name: &str, plugin: Option<&str>) -> bool {
         let is_named = |patterns: &[ToolPattern]| patterns.iter().any(|p| p.matches(name, plugin));
         !is_named(&self.deny) && self.allow.as_deref().is_none_or(is_named)
     }
 
-    /// Whether it restricts nothing.
+    /// Whether there are no restrictions.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.allow.is_none() && self.deny.is_empty()
     }
 }
 
-/// Call that a skill wants to run without a question. Whether it may is for the operator's policy and the skill's trust; it is
-/// never a restriction, and never a permission that the policy denies.
+/// Call that a skill wants to run without an approval question. The operator's policy and the
+/// skill's trust decide whether it may. Never a restriction, and never a permission that the policy
+/// denies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spare {
     /// Name of the tool, as the model sees it.
     pub tool: String,
-    /// Commands it is about, for a tool that runs commands: each part of a compound command must match.
+    /// Commands that it covers, for a tool that runs commands. Each part of a compound command must
+    /// match.
     pub command: Option<CommandPattern>,
 }
 

@@ -1,4 +1,6 @@
-//! The skills of a session: fixed when it starts, sorted, with a digest of all of them.
+//! Skills of a session: fixed when the session starts, sorted, with a digest over all of them.
+//!
+//! Immutable, so that a running session never sees one of its skills change.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,28 +10,31 @@ use super::about::About;
 use super::model::{Shadowed, Skill, Source, Unusable};
 use super::name::key;
 
-/// Skills of a session. Nothing changes it: a session that is to know other skills gets another one.
+/// Skills of a session. Immutable: a session that should know other skills gets a new value.
 #[derive(Clone, Debug, Default)]
 pub struct Skills {
     skills: Vec<Arc<Skill>>,
     shadowed: Vec<Shadowed>,
     unusable: Vec<Unusable>,
-    /// Place in `skills` by each name, in the form in which names are compared.
+    /// Index in `skills` by name, in the form in which names are compared.
     names: BTreeMap<String, usize>,
     hash: String,
-    /// Patterns of the skills about certain files, compiled when the first is asked for.
+    /// Patterns of the skills about certain files, compiled on first use.
     about: OnceLock<Vec<About>>,
 }
 
 impl Skills {
-    /// Puts skills together. Of those with one identity the one whose source stands first is used; ones with the same file
-    /// must not be among them. One that cannot be used keeps its name from those behind it.
+    /// Combines skills. Of several with the same identity, the one with the first source is used;
+    /// two skills from the same file must not be passed. An unusable file keeps its name, so that
+    /// skills from later sources cannot take it.
     #[must_use]
     pub fn new(found: impl IntoIterator<Item = Skill>, mut unusable: Vec<Unusable>) -> Self {
         let mut all: Vec<Skill> = found.into_iter().collect();
-        // By preference; the path decides between two of one source, so that the order on the disk decides nothing.
+        // Sorted by preference. Within a source the path decides, so that the directory order on
+        // disk has no effect.
         all.sort_by(|a, b| (&a.source, &a.file).cmp(&(&b.source, &b.file)));
-        // One that cannot be used keeps its name: otherwise breaking it would make room for another.
+        // An unusable file keeps its name: otherwise an attacker could break a skill to substitute
+        // another one.
         let mut kept: BTreeMap<String, (&Source, &Path)> = BTreeMap::new();
         for one in unusable.iter().filter(|one| !one.id.is_empty()) {
             let place = (&one.source, &*one.file);
@@ -63,14 +68,14 @@ impl Skills {
         let mut names: BTreeMap<String, usize> = BTreeMap::new();
         let (keys, skills): (Vec<String>, Vec<Arc<Skill>>) = used.into_iter().unzip();
         for (at, skill) in skills.iter().enumerate() {
-            // A label that several have names none of them.
+            // A label that several skills share identifies none of them.
             names
                 .entry(key(&skill.label))
                 .and_modify(|place| *place = usize::MAX)
                 .or_insert(at);
         }
         names.retain(|name, at| *at != usize::MAX && !name.is_empty());
-        // An identity goes before any label.
+        // Identities take precedence over labels.
         names.extend(keys.into_iter().zip(0..));
         let mut hasher = blake3::Hasher::new();
         for skill in &skills {
@@ -93,19 +98,19 @@ impl Skills {
         }
     }
 
-    /// Returns the skill of a name: its identity, or else its label if no other skill has it. Case, width and invisible
-    /// characters make no difference.
+    /// Returns the skill with this identity, or with this label if no other skill has it. Ignores
+    /// case, width and invisible characters.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Arc<Skill>> {
         self.skills.get(*self.names.get(&key(name))?)
     }
 
-    /// All skills that can be used, sorted by identity.
+    /// Returns all usable skills, sorted by identity.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Skill>> {
         self.skills.iter()
     }
 
-    /// Skills about certain files that the model may start.
+    /// Returns the skills about certain files that the model may start.
     pub(super) fn all_about(&self) -> &[About] {
         self.about.get_or_init(|| {
             let for_model = self.skills.iter().filter(|skill| skill.is_for_model());
@@ -113,19 +118,19 @@ impl Skills {
         })
     }
 
-    /// Skills that are not used because another has their identity.
+    /// Returns the skills that are not used because another one has their identity.
     #[must_use]
     pub fn shadowed(&self) -> &[Shadowed] {
         &self.shadowed
     }
 
-    /// Files that look like skills and cannot be used.
+    /// Returns the files that look like skills but cannot be used.
     #[must_use]
     pub fn unusable(&self) -> &[Unusable] {
         &self.unusable
     }
 
-    /// Identity, file and source of everything that was found, whether it is used or not.
+    /// Returns identity, file and source of everything that was found, used or not.
     #[cfg(feature = "cli")]
     pub(crate) fn places(&self) -> impl Iterator<Item = (&str, &Path, &Source)> {
         let used = self.skills.iter();
@@ -135,13 +140,13 @@ impl Skills {
         skills.chain(unusable.map(|one| (&*one.id, &*one.file, &one.source)))
     }
 
-    /// Whether there is no skill that can be used.
+    /// Whether there are no usable skills.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.skills.is_empty()
     }
 
-    /// Digest of identities, files and contents.
+    /// Returns the digest over identities, files and contents.
     #[must_use]
     pub fn hash(&self) -> &str {
         &self.hash

@@ -1,7 +1,9 @@
-//! Payloads of hooks as cases write and compare them: TOML values with the names of the contract in snake case.
+//! Payloads of hooks as cases write and compare them: TOML values with the contract's names in
+//! snake case.
 //!
-//! Field for field with `wit/payloads.wit`. Fields that a case leaves out get the value of an ordinary turn; those that it
-//! misspells are an error. `records` has the tables, `messages` what stands in a conversation. Start from [`Shape`].
+//! The fields correspond to `wit/payloads.wit`. Fields that a case omits get the value of an
+//! ordinary turn; an unknown field is an error. `records` has the tables, `messages` the parts of a
+//! conversation. Start from [`Shape`].
 
 mod messages;
 mod records;
@@ -18,20 +20,21 @@ use crate::tool::registry::ToolRegistry;
 
 pub(super) use messages::messages;
 
-/// A value that a case can write, and compare with what became of it.
+/// Value that a case can write, and compare with the value after the hooks ran.
 pub(super) trait Shape: Sized {
-    /// Reads it. `tools` are those of the session.
+    /// Reads the value. `tools` are the tools of the session.
     fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String>;
 
-    /// Reads it as the one at this index of a list.
+    /// Reads the value at an index of a list.
     fn read_nth(value: Value, _index: usize, tools: &ToolRegistry) -> Result<Self, String> {
         Self::read(value, tools)
     }
 
-    /// Shows it. What only the host sees is shown where hooks can change it.
+    /// Converts the value for comparison. Fields that only the host has are included if hooks can
+    /// change them.
     fn show(&self) -> Value;
 
-    /// Returns the id of the tool call that it is about.
+    /// Returns the id of the tool call in the payload.
     fn call_id(&self) -> Option<&str> {
         None
     }
@@ -63,7 +66,7 @@ plain!(
 );
 
 impl Shape for String {
-    /// A payload that is a text may be left out.
+    /// Reads a text; a missing one is empty.
     fn read(value: Value, _: &ToolRegistry) -> Result<Self, String> {
         if value.is_null() {
             Ok(Self::new())

@@ -1,4 +1,4 @@
-//! Payloads that are tables, field for field.
+//! Payloads that are tables, defined field by field.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,8 @@ macro_rules! field {
     };
 }
 
-/// A field without a default is required. `hidden` fields are the host's own; of these, `shown` ones can be compared.
+/// Fields without a default are required. `hidden` fields belong to the host and cannot be written;
+/// those also listed as `shown` can be compared.
 macro_rules! records {
     ($($record:ty { $($field:ident $(as $name:literal)? $(= $default:expr)?),* $(; hidden $($hidden:ident = $value:expr),*)? $(; shown $($also:ident),*)? })*) => {$(
         impl Shape for $record {

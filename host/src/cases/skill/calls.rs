@@ -1,7 +1,8 @@
-//! Notes how each call of the model came to run: allowed, spared by the skill, asked about, or refused and by whom.
+//! Records how each call of the model was decided: allowed, spared an approval question by the
+//! skill, asked about, or refused (and by whom).
 //!
-//! Policy and approver are the real ones, with a listener around each. The agent judges one call after the other, so what they are
-//! asked before a call starts is about that call.
+//! The policy and the approver are the real ones, wrapped by a listener. The agent judges calls one
+//! at a time, so a question that arrives before a call starts is about that call.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +15,7 @@ use crate::point::handle::{PersonAnswer, PersonQuestion};
 use crate::tool::approval::{ApprovalAnswer, Approver, Question};
 use crate::tool::policy::{Decision, Policy, PolicyCall, ToolPolicy};
 
-/// Calls of a run, shared by those who listen.
+/// Calls of a run, shared between the listeners.
 #[derive(Clone, Default)]
 pub(super) struct Calls(Arc<Mutex<Noted>>);
 
@@ -29,7 +30,7 @@ struct Call {
     id: String,
     name: String,
     how: How,
-    /// Whether it is still being judged.
+    /// Whether the call is still being judged.
     is_open: bool,
 }
 
@@ -41,7 +42,7 @@ enum How {
 }
 
 impl Noted {
-    /// The call of this tool that is being judged.
+    /// Returns the call of this tool that is being judged.
     fn judged(&mut self, tool: &str) -> Option<&mut Call> {
         let last = self.calls.iter_mut().rev().find(|call| call.is_open);
         last.filter(|call| call.name == tool)
@@ -49,7 +50,7 @@ impl Noted {
 }
 
 impl Calls {
-    /// Takes in an event.
+    /// Processes an event.
     pub(super) fn hear(&self, stamped: &Stamped) {
         let mut noted = lock(&self.0);
         let agent = stamped.agent.clone();
@@ -82,7 +83,8 @@ impl Calls {
         }
     }
 
-    /// Calls in order, each with how it came to run, and tools that the person was asked about.
+    /// Returns the calls in order, each with its decision, and the tools that the person was asked
+    /// about.
     pub(super) fn take(&self) -> (Vec<String>, Vec<String>) {
         let noted = std::mem::take(&mut *lock(&self.0));
         let told = |call: &Call| match &call.how {
@@ -95,7 +97,7 @@ impl Calls {
     }
 }
 
-/// The policy, and who listens to it.
+/// Policy with a listener.
 pub(super) struct HeardPolicy {
     pub(super) policy: ToolPolicy,
     pub(super) calls: Calls,
@@ -115,7 +117,7 @@ impl Policy for HeardPolicy {
     }
 }
 
-/// The person, and who listens. Without answers of the case each answer is yes.
+/// Approver with a listener. If the case has no answers, every answer is yes.
 pub(super) struct HeardPerson {
     pub(super) person: Option<Person>,
     pub(super) calls: Calls,

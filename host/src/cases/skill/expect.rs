@@ -1,11 +1,11 @@
-//! Comparison of what a skill did with what it is expected to do.
+//! Compares the behavior of a skill in a case with the expected behavior.
 
 use super::file::SkillExpect;
 use super::seen::SkillSeen;
 use crate::cases::expect::{holds, list, pair};
 use crate::cases::oversight::DONE;
 
-/// Differences, each as lines for a person.
+/// Lists the differences, each as lines for a person.
 pub(super) fn differences(expect: &SkillExpect, seen: &SkillSeen) -> Vec<String> {
     let mut found = Vec::new();
     for (what, expected, is) in [
@@ -34,14 +34,16 @@ pub(super) fn differences(expect: &SkillExpect, seen: &SkillSeen) -> Vec<String>
     if let Some(reason) = expect.refused.as_ref().filter(is_refused) {
         found.push(pair("refused", &format!("…{reason}…"), &seen.refused));
     }
-    // Nobody expects it: a case of a skill that cannot be used would pass without ever having looked at it.
+    // An unexpected refusal always fails the case: otherwise a case of an unusable skill would pass
+    // without testing anything.
     if expect.refused.is_none() && !seen.refused.is_empty() {
         found.push(pair("refused", "", &seen.refused));
     }
     if let Some(expected) = expect.output.as_ref().filter(|own| **own != seen.output) {
         found.push(pair("output", expected, &seen.output));
     }
-    // A turn that ended otherwise did not come to what the case is about. Without a turn there is a refusal, which was compared.
+    // A turn with another stop reason did not reach the point of the case. If no turn ran, there is
+    // a refusal, which was compared above.
     let has_turn = !seen.stop.is_empty() || seen.refused.is_empty();
     let usual = has_turn.then_some(DONE);
     let stop = expect.stop.as_deref().or(usual);

@@ -1,4 +1,7 @@
-//! The format of cases of skills.
+//! Format of the cases of skills.
+//!
+//! Case files have the same tables as those of plugins (`[[case]]` with `given` and `expect`), with
+//! other fields.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +15,10 @@ use crate::message::EffectClass;
 use crate::provider::scripted::Reply;
 use crate::tool::policy::PolicyRule;
 
-/// Placeholder for the folder of the skill.
+/// Placeholder for the directory of the skill.
 pub(super) const BASE: &str = "{baseDir}";
 
-/// One case.
+/// Case of a skill: a situation and the expected behavior.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkillCase {
@@ -32,33 +35,37 @@ pub struct SkillCase {
     pub line: usize,
 }
 
-/// Situation of a case. Everything may be absent: the person then starts the skill without arguments, and the model says "done".
+/// Situation of a case. All fields are optional: without any, the person starts the skill without
+/// arguments, and the model answers "done".
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SkillGiven {
-    /// Text of the person, on which the model may start the skill. Without it the person starts the skill.
+    /// Text of the person, after which the model may start the skill. If absent, the person starts
+    /// the skill.
     pub input: Option<String>,
-    /// Arguments with which the person starts the skill: text, or a table where it has a schema.
+    /// Arguments with which the person starts the skill: text, or a table if the skill has a
+    /// schema.
     pub arguments: Option<Value>,
     /// Texts of the person in further turns.
     pub then: Vec<String>,
-    /// Answers of the model, in the format of scripts. `{baseDir}` is the folder of the skill.
+    /// Responses of the model, in the format of scripts. `{baseDir}` is the directory of the skill.
     pub reply: Vec<Reply>,
     /// Files of the workspace.
     pub files: BTreeMap<String, String>,
-    /// Answers of the person who is asked: `yes`, `always`, or `no` with a reason behind it. Without this each answer is yes.
+    /// Scripted answers to approval questions: `yes`, `always`, or `no REASON`. If absent, every
+    /// answer is yes.
     pub answers: Option<Vec<String>>,
-    /// Tools that are not the program's, each with its canned result.
+    /// Tools that the program does not have, each with its canned result.
     pub tools: BTreeMap<String, CannedTool>,
-    /// Plugins of `library_depends` that count as loaded.
+    /// Plugins in `library_depends` that count as loaded.
     pub plugins: Vec<String>,
     /// Rules of the operator.
     pub rules: Vec<PolicyRule>,
-    /// Trust in the place of the skill; `user` without this.
+    /// Trust of the skill's location; `user` if absent.
     pub trust: Option<Trust>,
 }
 
-/// A double of a tool.
+/// Test double of a tool.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
@@ -66,11 +73,11 @@ pub struct SkillGiven {
     expecting = "expected a text, or a table of `result`, `effect` and `error`"
 )]
 pub enum CannedTool {
-    /// Text that it returns; it only reads.
+    /// Text that the tool returns; the tool counts as read-only.
     Result(String),
-    /// More of it.
+    /// Result with details.
     Whole {
-        /// Text that it returns.
+        /// Text that the tool returns.
         result: String,
         /// Class of its effects.
         #[serde(default)]
@@ -81,32 +88,34 @@ pub enum CannedTool {
     },
 }
 
-/// Expected behavior. What is absent is not compared, but for `refused` and `stop`.
+/// Expected behavior. Absent fields are not compared, except for `refused` and `stop`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SkillExpect {
-    /// Skills that became active, in order, as `count by user`; an empty list for none.
+    /// Skills that became active, in order, for example `count by user`; an empty list expects
+    /// none.
     pub skills: Option<Vec<String>>,
-    /// Text that the reason holds why the skill could not be used.
+    /// Text that occurs in the reason why the skill could not be used.
     pub refused: Option<String>,
-    /// Texts that the text of the skill holds, in order, as the model was given it.
+    /// Texts that occur in the skill's text as shown to the model, in order.
     pub text: Option<Vec<String>>,
-    /// All calls of the model, in order, each with how it came to run: `bash spared`, `write_file asked`, `search allowed`,
-    /// `bash refused by skill count`.
+    /// All calls of the model, in order, each with its decision: `bash spared`, `write_file asked`,
+    /// `search allowed`, `bash refused by skill count`.
     pub calls: Option<Vec<String>>,
-    /// Tools that the person was asked about, in order; `skill` is the question before its first use.
+    /// Tools that the person was asked about, in order; `skill` is the question before the first
+    /// use of the skill.
     pub asked: Option<Vec<String>>,
-    /// Texts that the results of calls hold, in order.
+    /// Texts that occur in the results of calls, in order.
     pub results: Option<Vec<String>>,
-    /// Texts that the notices hold, in order; an empty list for none at all.
+    /// Texts that occur in the notices, in order; an empty list expects no notices.
     pub notices: Option<Vec<String>>,
     /// Output of the last turn.
     pub output: Option<String>,
-    /// Reason for its end: `done`, `blocked`, `max-steps`, `failed`; `done` when absent.
+    /// Stop reason of the last turn: `done`, `blocked`, `max-steps`, `failed`. Default: `done`.
     pub stop: Option<String>,
-    /// Contents of files of the workspace afterwards.
+    /// Content of workspace files afterwards.
     pub files: BTreeMap<String, String>,
-    /// Compares everything with what is kept in `tests/snapshots`.
+    /// Whether the complete behavior is compared with the snapshot in `tests/snapshots`.
     pub snapshot: bool,
 }
 
@@ -143,7 +152,7 @@ impl CaseFormat for SkillCase {
 }
 
 impl SkillGiven {
-    /// The answers of the model, for a skill in this folder.
+    /// Returns the responses of the model, for a skill in this directory.
     pub(super) fn script(&self, folder: &Path) -> Vec<Reply> {
         if self.reply.is_empty() {
             return vec![Reply {

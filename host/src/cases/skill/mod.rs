@@ -1,9 +1,11 @@
-//! Cases of skills: a person or a scripted model starts the skill, and what it does is compared with what it should.
+//! Cases of skills: a person or a scripted model starts the skill, and its behavior is compared
+//! with the expected one.
 //!
-//! A case runs in the real loop with the real policy, tools for files and `bash` confined as in any session, in a workspace that is
-//! gone afterwards; scripts of the bundle run where they lie. Nothing leaves the machine: the model is a script (`file`), tools that
-//! are not the program's are doubles with canned results (`tools`). How each call came to run is what policy and approver were asked
-//! on the way (`calls`). Start from [`SkillSuite`].
+//! A case runs in the real loop with the real policy, file tools and `bash`, confined as in any
+//! session, in a temporary workspace; scripts of the bundle run from their own directory. Nothing
+//! leaves the machine: the model is a script (`file`), and tools that the program does not have are
+//! doubles with canned results (`tools`). The decision about each call is recorded from the
+//! questions to policy and approver (`calls`). Start from [`SkillSuite`].
 
 mod calls;
 mod expect;

@@ -1,4 +1,7 @@
-//! Runs a case of a skill: a host with that skill alone, in folders of its own.
+//! Runs a case of a skill: creates a host with only that skill, in temporary directories.
+//!
+//! Policy, approval, file tools and `bash` are those of a session; only the model and the tools
+//! that the program lacks are doubles.
 
 use std::fmt;
 use std::path::Path;
@@ -29,15 +32,15 @@ use crate::tool::policy::{PolicyMode, ToolPolicy};
 /// Name of the tool that runs commands.
 const BASH: &str = "bash";
 
-/// Finds the way in which commands of `bash` run in a workspace.
+/// Function that determines how `bash` runs commands in a workspace.
 pub type FindCommands = dyn Fn(Paths) -> BoxFuture<'static, Result<Commands, String>> + Send + Sync;
 
-/// Means of running cases of skills.
+/// Configuration for running cases of skills.
 #[derive(Clone)]
 pub struct SkillRunner {
-    /// Finds the way in which commands run in folders of a case.
+    /// Determines how commands run in the directories of a case.
     pub commands: Arc<FindCommands>,
-    /// Programs and variables that the machine has.
+    /// Programs and environment variables of the machine.
     pub available: Arc<dyn Available + Send + Sync>,
 }
 
@@ -47,10 +50,11 @@ impl fmt::Debug for SkillRunner {
     }
 }
 
-/// Runs a case of the skill in `folder`. Returns what was seen, how it differs from what is expected, and how long it took.
+/// Runs a case of the skill in `folder`. Returns the behavior, the differences from the expected
+/// behavior, and the duration.
 ///
 /// # Errors
-/// It cannot be run at all; what the skill does wrong is in the differences.
+/// The case cannot be run at all; wrong behavior of the skill is part of the differences.
 pub async fn run(
     runner: &SkillRunner,
     folder: &Path,
@@ -100,7 +104,7 @@ pub async fn run(
     Ok((seen, differences, took))
 }
 
-/// The skill as a session of the case has it.
+/// Reads the skill as a session of the case would.
 fn skill(runner: &SkillRunner, folder: &Path, given: &SkillGiven) -> Result<Skill, RunError> {
     let root = Root {
         trust: given.trust.unwrap_or(Trust::User),
@@ -122,7 +126,7 @@ fn skill(runner: &SkillRunner, folder: &Path, given: &SkillGiven) -> Result<Skil
     }))
 }
 
-/// The host of a case: the skill, a scripted model, the tools, and the person who is asked.
+/// Creates the host of a case: the skill, a scripted model, the tools, and the person who is asked.
 async fn host(
     given: &SkillGiven,
     skill: Skill,
@@ -162,7 +166,8 @@ async fn host(
     Ok(host.build().await?)
 }
 
-/// Runs the turns of a case, and returns what went wrong in those before the last. A skill that cannot be used has none.
+/// Runs the turns of a case. Returns failures of all turns but the last. If the skill cannot be
+/// used, no turn runs.
 async fn turns(
     session: &mut Session,
     given: &SkillGiven,
@@ -197,7 +202,7 @@ async fn turns(
         let outcome = session.turn(input).await?;
         seen.output = outcome.output;
         seen.stop = text_of(&outcome.summary.stop);
-        // The end of the last one is compared.
+        // The stop reason of the last turn is compared with the expected one instead.
         if n < given.then.len() && seen.stop != DONE {
             failed.push(failed_turn(n + 1, &seen.stop, &seen.output));
         }

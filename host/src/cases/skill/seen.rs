@@ -1,4 +1,7 @@
-//! Behavior of a skill in a case, as the events of its session show it.
+//! Behavior of a skill in a case, derived from the events of its session.
+//!
+//! The structure is serialized into snapshots, so it must be the same in every run: times, ids and
+//! temporary paths are left out.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,15 +14,15 @@ use super::file::BASE;
 use crate::cases::oversight::unknown_tool;
 use crate::event::{Event, Stamped};
 
-/// Name of the tool that gives the model the text of a skill.
+/// Name of the tool that returns the text of a skill to the model.
 const TOOL: &str = "skill";
 
-/// Marks of a skill's wrapper, which differ with the place of its folder.
+/// Pattern of the marks in a skill's wrapper, which depend on the location of its directory.
 #[expect(clippy::expect_used, reason = "the pattern is a constant")]
 static MARK: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("(</?skill)-[0-9a-f]{16}").expect("a valid pattern"));
 
-/// Behavior of a skill, without times, ids and places.
+/// Behavior of a skill, without times, ids and paths.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SkillSeen {
     /// Skills that became active, in order.
@@ -28,7 +31,7 @@ pub struct SkillSeen {
     /// Reason why the skill could not be used.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub refused: String,
-    /// Calls of the model, each with how it came to run.
+    /// Calls of the model, each with its decision.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
     /// Tools that the person was asked about.
@@ -40,16 +43,16 @@ pub struct SkillSeen {
     /// Output of the last turn.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
-    /// Reason for its end; empty when no turn ran.
+    /// Stop reason of the last turn; empty if no turn ran.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub stop: String,
-    /// Text of the skill as the model was given it.
+    /// Text of the skill as shown to the model.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// Results of calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<String>,
-    /// Files of the workspace that are text.
+    /// Text files of the workspace.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
     /// Results of calls of tools that do not exist.
@@ -58,7 +61,7 @@ pub struct SkillSeen {
 }
 
 impl SkillSeen {
-    /// Takes in an event.
+    /// Processes an event.
     pub(super) fn see(&mut self, stamped: &Stamped) {
         let unknown = unknown_tool(&stamped.event);
         let unknown = unknown.map(|result| result.content.to_string());
@@ -68,7 +71,7 @@ impl SkillSeen {
             Event::Notice {
                 text, plugin: None, ..
             } => self.notices.push(text.clone()),
-            // The text of a skill that a subagent runs is its task.
+            // If a skill runs in a subagent, its text is the subagent's task.
             Event::SubagentStart { task, .. } if self.text.is_empty() => self.text.clone_from(task),
             Event::ToolEnd {
                 result,
@@ -92,7 +95,7 @@ impl SkillSeen {
         }
     }
 
-    /// Whether a call of this tool got as far as being run.
+    /// Whether a call of this tool was executed.
     pub(super) fn has_run(&self, tool: &str) -> bool {
         let mut calls = self.calls.iter();
         calls.any(|call| {
@@ -103,8 +106,8 @@ impl SkillSeen {
         })
     }
 
-    /// Puts `~` in place of the folder of the run and `{baseDir}` in place of the skill's, which differ from machine to
-    /// machine and say nothing.
+    /// Replaces the run's directory by `~` and the skill's directory by `{baseDir}`, because they
+    /// differ between machines.
     pub(super) fn without(mut self, root: &Path, skill: &Path) -> Self {
         let (root, skill) = (root.display().to_string(), skill.display().to_string());
         let lists = [&mut self.results, &mut self.notices];

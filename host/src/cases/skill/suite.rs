@@ -1,4 +1,6 @@
 //! All cases of one skill.
+//!
+//! Start from [`SkillSuite::read`], then [`SkillSuite::run`].
 
 use std::path::{Path, PathBuf};
 
@@ -12,21 +14,22 @@ use crate::cases::suite::{Ran, Selection, clear, read};
 /// Command that runs the cases and writes their snapshots.
 const COMMAND: &str = "rind skill test";
 
-/// The cases of one skill.
+/// Cases of one skill.
 #[derive(Debug)]
 pub struct SkillSuite {
     /// Folder of the skill.
     pub folder: PathBuf,
     /// Id of the skill.
     pub id: String,
-    /// Files of cases.
+    /// Case files.
     pub files: Vec<CaseFile<SkillCase>>,
-    /// Faults of the files that cannot be read.
+    /// Errors of the files that could not be read.
     pub faults: Vec<FileError>,
 }
 
 impl SkillSuite {
-    /// Reads the cases in a skill's folder. A file that cannot be read fails when the suite is run.
+    /// Reads the case files in a skill's directory. A file that cannot be read counts as a failed
+    /// case when the suite runs.
     #[must_use]
     pub fn read(folder: &Path, id: &str) -> Self {
         let (files, faults) = read(folder);
@@ -38,7 +41,7 @@ impl SkillSuite {
         }
     }
 
-    /// Runs the cases that are selected, and tells of each when it has ended.
+    /// Runs the selected cases, and calls `on_case` after each.
     pub async fn run(
         &self,
         runner: &SkillRunner,
@@ -79,7 +82,8 @@ impl SkillSuite {
             ..Cost::default()
         };
         if case.expect.snapshot {
-            // What the case brought says nothing.
+            // Files that the case itself provided are not part of the snapshot, unless they
+            // changed.
             seen.files
                 .retain(|path, text| case.given.files.get(path) != Some(text));
             let snapshot = Snapshot::new(file, &case.name, &seen, COMMAND);
@@ -94,7 +98,8 @@ impl SkillSuite {
         ran
     }
 
-    /// Finds snapshots that no case has any more, and removes them if `is_accepted`. Returns failures beside them.
+    /// Finds snapshots that belong to no case, and removes them if `is_accepted`. Also returns
+    /// failures.
     #[must_use]
     pub fn clear_snapshots(&self, is_accepted: bool) -> (Vec<Unused>, Vec<Ran>) {
         clear(&self.id, &self.files, is_accepted)

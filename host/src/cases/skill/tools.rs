@@ -1,4 +1,4 @@
-//! Doubles of tools that a skill uses and the program does not have.
+//! Test doubles of tools that a skill uses and the program does not have.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::file::CannedTool;
 use crate::message::{EffectClass, ToolSpec};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// A tool that returns the same text whatever its arguments are.
+/// Tool that returns the same text for all arguments.
 pub(super) struct Double {
     spec: ToolSpec,
     result: String,

@@ -1,7 +1,8 @@
-//! Documentation of a package, in Markdown, as Markdown that cannot break out of its place in a skill.
+//! Sanitizes a package's Markdown documentation, so that it cannot break out of its place in a
+//! skill.
 //!
-//! The text is parsed and written again: headings cannot be mistaken for those of the skill, code stays in its fence, tags,
-//! comments and pictures go, and a link leads to an address or nowhere.
+//! The text is parsed and written again: headings cannot be mistaken for those of the skill, code
+//! stays in its fence, tags, comments and images are removed, and only links to URLs are kept.
 
 mod writer;
 
@@ -10,29 +11,31 @@ use pulldown_cmark::{BrokenLink, CodeBlockKind, CowStr, Event, Options, Parser, 
 use super::text::first_sentence;
 use writer::Writer;
 
-/// Longest text of a model that is looked at, in bytes.
+/// Maximum length of a model's text that is processed, in bytes.
 const MAX_MODEL_BYTES: usize = 64 << 10;
 
-/// Extensions of Markdown that are read: a table for readers of skills must be one here too.
+/// Markdown extensions that are parsed: a table for other Markdown readers must be one here too.
 const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Text within a part that has a heading of its own: headings become lines in bold.
+    /// Text inside a section with its own heading: headings become bold lines.
     #[default]
     Plain,
-    /// The same, with code that is Rust unless it says otherwise, as rustdoc takes it.
+    /// The same, with code blocks that are Rust by default, as in rustdoc.
     Rust,
-    /// A whole document: its title goes, other headings stay.
+    /// Complete document: drops the title, keeps the other headings.
     Document,
 }
 
-/// Writes documentation again, whole blocks of it up to about `limit` bytes; of a first block that is longer, the beginning.
+/// Sanitizes documentation. Keeps complete blocks up to about `limit` bytes; a longer first block
+/// is cut.
 pub(super) fn prose(text: &str, kind: Kind, limit: usize) -> String {
     written(text, kind, limit).0
 }
 
-/// Returns the text of a model as Markdown that cannot break out of its section, about `limit` bytes of it, and whether it was cut.
+/// Sanitizes the text of a model so that it cannot break out of its section, up to about `limit`
+/// bytes. Also returns whether it was cut.
 pub(crate) fn summary(text: &str, limit: usize) -> (String, bool) {
     let end = text.floor_char_boundary(MAX_MODEL_BYTES);
     let (summary, is_cut) = written(text.get(..end).unwrap_or_default(), Kind::Plain, limit);
@@ -40,7 +43,7 @@ pub(crate) fn summary(text: &str, limit: usize) -> (String, bool) {
 }
 
 fn written(text: &str, kind: Kind, limit: usize) -> (String, bool) {
-    // `[`Name`]` is a link to an item, which the package's documentation resolves.
+    // An unresolved `[`Name`]` is a rustdoc link to an item; its target is dropped.
     let resolve = |link: BrokenLink<'_>| {
         let is_item = link.reference.starts_with('`');
         is_item.then_some((CowStr::Borrowed(""), CowStr::Borrowed("")))
@@ -49,7 +52,8 @@ fn written(text: &str, kind: Kind, limit: usize) -> (String, bool) {
     let mut writer = Writer::new(kind);
     let mut end = 0;
     for event in parser {
-        // Up to the block before this event: a block of code comes whole.
+        // End of the last complete block before this event; a code block is written by a single
+        // event.
         end = writer.end;
         writer.event(event);
         if writer.out.len() > limit {
@@ -69,14 +73,14 @@ fn written(text: &str, kind: Kind, limit: usize) -> (String, bool) {
     (writer.out.trim().to_owned(), is_cut)
 }
 
-/// Returns the first sentence of documentation on one line of Markdown, of about `limit` bytes.
+/// Returns the first sentence of documentation as one line of Markdown, of about `limit` bytes.
 pub(super) fn first_line(text: &str, kind: Kind, limit: usize) -> String {
-    // Longer than any sentence, and whole blocks of it.
+    // Longer than any sentence; `prose` cuts at complete blocks.
     let docs = prose(text, kind, 8 << 10);
     sentence_line(&docs, limit)
 }
 
-/// Returns the first sentence of documentation that was written again before.
+/// Returns the first sentence of sanitized documentation.
 pub(super) fn sentence_line(docs: &str, limit: usize) -> String {
     let text = first_paragraph(docs).unwrap_or_default();
     let mut line = String::new();
@@ -92,7 +96,7 @@ pub(super) fn sentence_line(docs: &str, limit: usize) -> String {
         line.push_str(word);
     }
     if is_cut {
-        // Code that is cut in the middle is left out.
+        // Drop code that was cut in the middle.
         if line.matches('`').count() % 2 == 1 {
             line.truncate(line.rfind('`').unwrap_or_default());
         }
@@ -101,7 +105,7 @@ pub(super) fn sentence_line(docs: &str, limit: usize) -> String {
     line
 }
 
-/// Returns the first block of text in documentation that was written again before.
+/// Returns the first block of text in sanitized documentation.
 pub(super) fn first_paragraph(docs: &str) -> Option<&str> {
     let is_text = |block: &&str| {
         let is_other = block.starts_with(['#', '-', '>', '|']) || block.starts_with("```");
@@ -110,7 +114,7 @@ pub(super) fn first_paragraph(docs: &str) -> Option<&str> {
     docs.split("\n\n").find(is_text)
 }
 
-/// Whether a block of code is Rust, as rustdoc takes it.
+/// Whether a code block is Rust for rustdoc.
 fn is_rust(info: &str) -> bool {
     const OF_RUSTDOC: [&str; 8] = [
         "",
@@ -126,7 +130,7 @@ fn is_rust(info: &str) -> bool {
     OF_RUSTDOC.contains(&first)
 }
 
-/// Lines that rustdoc hides go: they make an example compile and tell nothing.
+/// Removes the lines that rustdoc hides: they only make an example compile.
 fn without_hidden_lines(text: &str) -> String {
     let is_hidden = |line: &&str| {
         let line = line.trim_start();
@@ -136,7 +140,8 @@ fn without_hidden_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the first block of Rust in documentation, if it is short enough to be shown whole.
+/// Returns the first Rust code block in documentation, if it is short enough to be shown
+/// completely.
 pub(super) fn first_example(text: &str, max_lines: usize) -> Option<String> {
     let mut code: Option<String> = None;
     for event in Parser::new_ext(text, OPTIONS) {

@@ -1,4 +1,7 @@
-//! Writes Markdown from the events of a parser.
+//! Writes Markdown from a parser's events.
+//!
+//! Text is escaped, so that only structure from the parser's events becomes Markdown syntax. HTML
+//! and images are dropped, and links are kept only if they lead to a URL.
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 
@@ -6,41 +9,41 @@ use super::super::text::{code, escaped, fenced, starts_with_mark};
 use super::{Kind, is_rust, without_hidden_lines};
 use crate::text::printable;
 
-/// Deepest list or quote that is indented.
+/// Maximum depth of lists and quotes that are indented.
 const MAX_DEPTH: usize = 6;
 
-/// Longest code within a line, in bytes.
+/// Maximum length of inline code, in bytes.
 const MAX_CODE_BYTES: usize = 400;
 
-/// Tags of HTML that are written in Markdown; any other is taken for a type with parameters.
+/// HTML tags that occur in Markdown documents; any other tag is taken for a generic type.
 const TAGS: [&str; 26] = [
     "a", "b", "br", "center", "code", "dd", "details", "div", "dl", "dt", "em", "h1", "h2", "h3",
     "hr", "i", "img", "kbd", "p", "picture", "source", "span", "strong", "sub", "summary", "sup",
 ];
 
-/// Writes events of a parser as Markdown.
+/// Writes parser events as Markdown.
 #[derive(Default)]
 pub(super) struct Writer {
     kind: Kind,
     pub(super) out: String,
-    /// Begin each line within lists and quotes.
+    /// Prefixes of each line inside lists and quotes.
     prefixes: Vec<&'static str>,
     /// Number of the next item of each open list, outermost first.
     lists: Vec<Option<u64>>,
-    /// Whether the next item is the first in a block of its own.
+    /// Whether the next item is the first in its block.
     is_first_item: bool,
-    /// Language and text of an open block of code.
+    /// Language and text of an open code block.
     code: Option<(String, String)>,
-    /// Place of an open link in `out`, and its address.
+    /// Byte offset of the open link in `out`, and its URL.
     link: Option<(usize, String)>,
-    /// Open blocks of HTML, pictures and headings that go.
+    /// Number of open HTML blocks, images and headings that are dropped.
     n_hidden: usize,
     is_in_heading: bool,
-    /// Open blocks.
+    /// Number of open blocks.
     depth: usize,
-    /// Length up to the last whole block.
+    /// Length of `out` at the end of the last complete block.
     pub(super) end: usize,
-    /// Cells of the open row of a table.
+    /// Number of cells in the open table row.
     n_cells: usize,
     is_in_cell: bool,
 }
@@ -53,7 +56,7 @@ impl Writer {
         }
     }
 
-    /// Cuts within the first block: at a word, and never within code.
+    /// Cuts the first block: at the end of a word, and never inside code.
     pub(super) fn cut(&mut self, limit: usize) {
         self.out.truncate(self.out.floor_char_boundary(limit));
         let run = self.out.len() - self.out.trim_start_matches('`').len();
@@ -85,7 +88,8 @@ impl Writer {
                 None => self.text(&text),
             },
             Event::Code(text) => {
-                // `struct@Name` says which of several items rustdoc is to link to.
+                // `struct@Name` tells rustdoc which of several items to link to; show only the
+                // name.
                 let name = match text.split_once('@') {
                     Some((_, name)) if self.link.is_some() && self.kind == Kind::Rust => name,
                     _ => &*text,
@@ -218,14 +222,14 @@ impl Writer {
             }
             _ => {}
         }
-        // A heading without what it is about is not kept.
+        // Do not end after a heading, which would have no content.
         if self.depth == 0 && !matches!(tag, TagEnd::Heading(_)) {
             self.end = self.out.trim_end().len();
         }
     }
 
     fn prefix(&mut self, prefix: &'static str) {
-        // Beyond the deepest level nothing is indented further.
+        // Beyond the maximum depth, blocks are not indented further.
         let is_deep = self.prefixes.len() >= MAX_DEPTH;
         self.prefixes.push(if is_deep { "" } else { prefix });
     }
@@ -237,7 +241,7 @@ impl Writer {
         self.out.extend(self.prefixes.iter().copied());
     }
 
-    /// Begins a block: after the mark of an item in its line, otherwise after an empty line.
+    /// Begins a block: on the line of a list marker, and otherwise after an empty line.
     fn new_block(&mut self) {
         let is_after_mark =
             self.out.ends_with("- ") || self.out.ends_with("> ") || self.out.ends_with(". ");
@@ -252,7 +256,7 @@ impl Writer {
         self.new_line();
     }
 
-    /// Whether the last line has nothing but prefixes and the mark of an item.
+    /// Whether the last line contains only prefixes and a list marker.
     fn is_at_mark(&self) -> bool {
         let line = self.out.rsplit('\n').next().unwrap_or_default();
         line.chars()
@@ -268,7 +272,8 @@ impl Writer {
         if is_start && starts_with_mark(&text) {
             self.out.push('\\');
         }
-        // A line break within a text is none of the source's.
+        // The parser reports line breaks of the source as separate events. A line break inside a
+        // text comes from an entity such as `&#10;`.
         self.out.push_str(&text.replace('\n', " "));
     }
 
@@ -292,7 +297,7 @@ impl Writer {
         }
     }
 
-    /// Closes a link: one to an address stays, any other is its text.
+    /// Closes a link: keeps a link to a URL, and replaces any other link by its text.
     fn link(&mut self) {
         let Some((at, url)) = self.link.take() else {
             return;
@@ -312,7 +317,7 @@ impl Writer {
     }
 }
 
-/// Whether this is HTML, and not a type with parameters that somebody wrote without marks of code.
+/// Whether a tag is HTML, as opposed to a generic type that was written without code markup.
 fn is_html(tag: &str) -> bool {
     let inner = tag.trim_start_matches(['<', '/']);
     let end = inner

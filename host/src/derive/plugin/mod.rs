@@ -1,4 +1,8 @@
-//! The skill of a plugin: its tools with arguments and examples, its commands and hooks, and what it asks for.
+//! Derives the skill of a plugin: its tools with arguments and examples, its commands and hooks,
+//! and its permissions.
+//!
+//! `SKILL.md` lists everything in short form, and pages in `references` have the details. The
+//! plugin is loaded without grants, so the skill describes it as its author wrote it.
 
 mod package;
 
@@ -15,19 +19,19 @@ use crate::message::{EffectClass, ToolSpec};
 pub(crate) use package::PluginPackage;
 use package::{Command, Example};
 
-/// Longest description of a tool where all are listed, in bytes.
+/// Maximum length of a tool's description in the list of all tools, in bytes.
 const MAX_LINE_BYTES: usize = 300;
 
-/// Longest description of a tool, in bytes.
+/// Maximum length of a tool's description, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 8 << 10;
 
-/// Most examples of one tool.
+/// Maximum number of examples per tool.
 const MAX_EXAMPLES: usize = 3;
 
-/// Most tools or commands that a description names.
+/// Maximum number of tools or commands that the skill's description names.
 const MAX_NAMED: usize = 8;
 
-/// Most arguments that are named where all tools are listed.
+/// Maximum number of arguments per tool in the list of all tools.
 const MAX_ARGUMENTS: usize = 20;
 
 pub(crate) fn draft(package: &PluginPackage) -> Draft {
@@ -104,7 +108,8 @@ pub(crate) fn draft(package: &PluginPackage) -> Draft {
     }
 }
 
-/// Says for the catalogue what the plugin is, and when a model should read on.
+/// Returns the description for the catalogue: the purpose of the plugin, and when a model should
+/// read the skill.
 fn description(package: &PluginPackage) -> String {
     let what = as_sentence(&crate::text::clean(&package.description, 600));
     let names: Vec<&str> = package
@@ -224,7 +229,7 @@ fn command_line(command: &Command) -> String {
     format!("- {name}: {text}{arguments}\n")
 }
 
-/// Lists permissions that it asks for, and plugins that it needs.
+/// Lists the requested permissions and the required plugins.
 fn touches(package: &PluginPackage) -> String {
     let mut text = "## What it may touch\n\n".to_owned();
     if package.permissions.is_empty() {
@@ -260,7 +265,7 @@ fn touches(package: &PluginPackage) -> String {
     text
 }
 
-/// Cites the pages that the sections above do not.
+/// Lists the pages that no section mentions.
 fn more(body: &mut String, references: &BTreeMap<String, String>) {
     let pages = [
         ("settings.md", "its settings, which the operator changes"),

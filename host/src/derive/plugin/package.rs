@@ -1,5 +1,5 @@
-//! Facts about a plugin that its skill is made from: taken from what was read and loaded, and plain data, so that the skill can be
-//! written in another process.
+//! Facts about a plugin for its skill. They are collected from the manifest and the loaded plugin,
+//! as plain data, so that the skill can be rendered in another process.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,10 +13,10 @@ use crate::plugin::inspect::inspect;
 use crate::plugin::load::Loaded;
 use crate::plugin::manifest::Manifest;
 
-/// Longest argument or result of an example, in bytes.
+/// Maximum size of an argument or result in an example, in bytes.
 const MAX_EXAMPLE_BYTES: usize = 2 << 10;
 
-/// A plugin, with nothing granted.
+/// Plugin that was loaded without any grants.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PluginPackage {
     pub(super) name: String,
@@ -25,16 +25,16 @@ pub(crate) struct PluginPackage {
     pub(super) side_effects: Vec<SideEffect>,
     pub(super) tools: Vec<ToolSpec>,
     pub(super) commands: Vec<Command>,
-    /// Lines about its hooks.
+    /// List items about its hooks.
     pub(super) hooks: Vec<String>,
-    /// Files of templates.
+    /// Files of prompt templates.
     pub(super) prompts: Vec<String>,
-    /// Folders of the skills that it carries.
+    /// Directories of the skills that it carries.
     pub(super) skills: Vec<String>,
-    /// Permissions that it asks for, in words, and what they are together.
+    /// Descriptions of the requested permissions, and of their combination.
     pub(super) permissions: Vec<String>,
     pub(super) together: Option<String>,
-    /// Plugins that it needs, with their versions.
+    /// Required plugins, with their version requirements.
     pub(super) dependencies: Vec<String>,
     /// JSON Schema of its settings.
     pub(super) settings: Option<Value>,
@@ -49,7 +49,7 @@ pub(super) struct Command {
     pub(super) arguments: Option<Value>,
 }
 
-/// A call of a tool with its result, from a case.
+/// Call of a tool with its result, taken from a case.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Example {
     pub(super) tool: String,
@@ -59,7 +59,7 @@ pub(super) struct Example {
 }
 
 impl PluginPackage {
-    /// Collects the facts. `manifest` is as its author wrote it, and examples are taken from `cases`.
+    /// Collects the facts. `manifest` is the author's own, and examples are taken from `cases`.
     pub(crate) fn new(
         manifest: &Manifest,
         loaded: &Loaded,
@@ -106,7 +106,7 @@ impl PluginPackage {
     }
 }
 
-/// A case in which the model calls a tool and the result is known.
+/// Returns an example from a case in which the model calls a tool and the result is known.
 fn example(case: &Case) -> Option<Example> {
     let call = case.given.tool.as_ref()?;
     let result = case.expect.results.as_ref()?.first()?;

@@ -1,4 +1,4 @@
-//! Attributes of Rust items that a reader of the docs wants to know, and those that hide an item.
+//! Attributes of Rust items that matter to readers of the docs, and attributes that hide an item.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use proc_macro2::TokenStream;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Expr, ExprLit, Lit, Meta, MetaList, Path, Token};
 
-/// Stands between a trait and the condition under which a type implements it.
+/// Separator between a trait and the condition under which a type implements it.
 pub(super) const CONDITION: &str = " with cfg(";
 
-/// Attributes that say how an item may be used.
+/// Attributes about the use of an item.
 const MARKERS: [&str; 3] = ["deprecated", "must_use", "non_exhaustive"];
 
 pub(super) fn docs_of(attributes: &[Attribute]) -> String {
@@ -39,7 +39,7 @@ fn literal(value: &Expr) -> Option<String> {
     }
 }
 
-/// The file that `#[path]` names.
+/// Returns the file in a `#[path]` attribute.
 pub(super) fn path_of(attributes: &[Attribute]) -> Option<String> {
     attributes.iter().find_map(|attribute| {
         let value = &attribute
@@ -69,7 +69,7 @@ pub(super) fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Conditions under which it is compiled, as they are written.
+/// Returns the conditions under which an item is compiled, as written.
 pub(super) fn conditions(attributes: &[Attribute]) -> Vec<String> {
     let conditions = attributes
         .iter()
@@ -80,7 +80,7 @@ pub(super) fn conditions(attributes: &[Attribute]) -> Vec<String> {
     conditions.collect()
 }
 
-/// Traits that are derived, each with the condition under which that is, if there is one.
+/// Returns the derived traits, each with the condition of its derive, if any.
 pub(super) fn derived(attributes: &[Attribute]) -> BTreeSet<String> {
     let mut traits = BTreeSet::new();
     for attribute in attributes {
@@ -116,7 +116,7 @@ fn derives(list: &MetaList) -> Vec<String> {
     names.collect()
 }
 
-/// Leaves docs, conditions and attributes that say how a part of an item may be used.
+/// Removes all attributes except docs, conditions, and those about the use of an item.
 pub(super) fn keep_docs(attributes: &mut Vec<Attribute>) {
     attributes.retain(|attribute| {
         let is_docs = matches!(&attribute.meta, Meta::NameValue(meta) if meta.path.is_ident("doc"));
@@ -148,7 +148,7 @@ fn tokens(meta: &Meta) -> TokenStream {
     }
 }
 
-/// Tokens of a condition with the spaces that people write.
+/// Formats the tokens of a condition with the usual spaces.
 fn text_of(tokens: &TokenStream) -> String {
     tokens.to_string().replace(" (", "(").replace(" ,", ",")
 }

@@ -1,4 +1,6 @@
-//! `impl` blocks: the type that one is of, what it gives that type, and the trait that it implements.
+//! `impl` blocks: their type, the members that they add to it, and the trait that they implement.
+//!
+//! A path is not resolved here; `read/attach.rs` finds the type that it refers to.
 
 use syn::punctuated::Punctuated;
 use syn::{
@@ -10,20 +12,20 @@ use super::attributes::{CONDITION, conditions, is_hidden, is_test};
 use super::items::{Seen, no_block, printed, seen};
 use super::{ImplOutline, ItemOutline};
 
-/// One `impl`, for the type that a path from its module leads to.
+/// An `impl` block. `path` is the path of its type, relative to its module.
 pub(super) struct Impl {
     pub(super) path: Vec<String>,
     pub(super) gives: Gives,
 }
 
-/// Gift of an `impl` to its type.
+/// Members that an `impl` block adds to its type.
 pub(super) enum Gives {
     Methods(ImplOutline),
-    /// A trait by the path to it, and how it is shown.
+    /// Trait: its path, and its displayed form.
     Trait(Vec<String>, String),
 }
 
-/// Reads an `impl`; `None` when it gives a type nothing that others can use.
+/// Reads an `impl` block; `None` if it adds nothing that other crates can use.
 pub(super) fn read(mut item: ItemImpl) -> Option<Impl> {
     if is_test(&item.attrs) || is_hidden(&item.attrs) {
         return None;
@@ -92,7 +94,7 @@ fn method(item: ImplItem) -> Option<ItemOutline> {
     }
 }
 
-/// Names of a path, without parameters.
+/// Returns the names in a path, without generic arguments.
 fn names(path: &Path) -> Vec<String> {
     path.segments
         .iter()
@@ -100,13 +102,13 @@ fn names(path: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Whether the type is any type, by a parameter of the `impl`.
+/// Whether the type is a generic parameter of the `impl` (a blanket implementation).
 fn is_parameter(item: &ItemImpl, path: &[String]) -> bool {
     let [name] = path else { return false };
     item.generics.type_params().any(|own| own.ident == name)
 }
 
-/// Whether it is for the type with every parameter, so that its first line tells nothing.
+/// Whether the `impl` is for all arguments of the type, so that its header adds no information.
 fn is_plain(item: &ItemImpl) -> bool {
     let is_free = |param: &GenericParam| match param {
         GenericParam::Type(own) => own.bounds.is_empty(),
@@ -137,7 +139,7 @@ fn is_plain(item: &ItemImpl) -> bool {
     generics.where_clause.is_none() && generics.params.iter().all(is_free) && are_own
 }
 
-/// The first line of an `impl` whose items were taken.
+/// Returns the header of an `impl` whose items were taken out.
 fn header(item: &ItemImpl) -> String {
     let mut item = item.clone();
     item.attrs.clear();
@@ -147,7 +149,7 @@ fn header(item: &ItemImpl) -> String {
     words.join(" ").trim_end_matches(',').to_owned()
 }
 
-/// The last name of a path with its parameters.
+/// Returns the last name of a path with its generic arguments.
 fn printed_last(path: &Path) -> Option<String> {
     let last: PathSegment = path.segments.last()?.clone();
     let mut segments: Punctuated<PathSegment, Token![::]> = Punctuated::new();

@@ -1,4 +1,7 @@
-//! One public item of Rust source: its signature without body and private fields, and its docs.
+//! Public items of Rust source: the signature without body and private fields, and the docs.
+//!
+//! The output is Rust source for readers, not for a compiler: bodies are omitted and private fields
+//! are removed.
 
 use proc_macro2::Span;
 use syn::punctuated::Punctuated;
@@ -10,18 +13,18 @@ use syn::{
 use super::ItemOutline;
 use super::attributes::{conditions, derived, docs_of, is_hidden, is_marker, is_test, keep_docs};
 
-/// Longest value of a constant that is shown, in bytes of its line.
+/// Maximum length of a constant's line for its value to be shown, in bytes.
 const MAX_CONSTANT_BYTES: usize = 120;
 
-/// Stands for a body that is left out until the item is printed.
+/// Placeholder for an omitted body, until the item is printed.
 const BODY: &str = "__body_that_is_left_out";
 
-/// An item as others see it.
+/// Item from the perspective of other crates.
 pub(super) enum Seen {
     Public(Box<ItemOutline>),
-    /// A type or trait of this name that others cannot use.
+    /// A type or trait of this name that other crates cannot use.
     Private(String),
-    /// None that has a name for others.
+    /// An item without a name that other crates can use.
     Nothing,
 }
 
@@ -63,8 +66,8 @@ pub(super) fn seen(mut item: Item) -> Seen {
     }
 }
 
-/// Takes the attributes of an item and leaves its markers, and copies its name and visibility; macros are as visible as their
-/// attributes say.
+/// Takes the attributes of an item, leaving its markers, and copies its name and visibility. The
+/// visibility of a macro depends on its attributes.
 fn head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Visibility>)> {
     let (attributes, name, vis) = match item {
         Item::Const(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
@@ -90,7 +93,7 @@ fn head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Visibility>)>
     Some((all, name.to_string(), vis.cloned()))
 }
 
-/// Kind, name and signature of a public item.
+/// Returns kind, name and signature of a public item.
 fn described(
     item: Item,
     attributes: &[Attribute],
@@ -137,7 +140,8 @@ fn described(
     })
 }
 
-/// A function that is a procedural macro is called by other names.
+/// Returns kind and name of a function. A procedural macro has the kind and the name that callers
+/// use.
 fn kind_of_function(attributes: &[Attribute], signature: &Signature) -> (&'static str, String) {
     let name = signature.ident.to_string();
     for attribute in attributes {
@@ -164,7 +168,8 @@ fn kind_of_function(attributes: &[Attribute], signature: &Signature) -> (&'stati
     ("function", name)
 }
 
-/// Removes the bodies and hidden items of a trait; of one that is provided something stays, as it need not be written.
+/// Removes the bodies and hidden items of a trait. A provided method keeps a placeholder body,
+/// because implementers need not write it.
 fn only_signatures(item: &mut ItemTrait) {
     let body = syn::Ident::new(BODY, Span::call_site());
     item.items.retain_mut(|inner| {
@@ -186,7 +191,7 @@ fn only_signatures(item: &mut ItemTrait) {
     });
 }
 
-/// Writes `{ … }` for each body that was left out.
+/// Replaces each body placeholder by `{ … }`.
 fn without_bodies(text: &str) -> String {
     let mut parts = text.split(BODY);
     let mut whole = parts.next().unwrap_or_default().to_owned();
@@ -262,13 +267,13 @@ pub(super) fn no_block() -> Block {
     }
 }
 
-/// The printed function without its empty body.
+/// Removes the empty body from a printed function.
 fn bodiless(text: &str) -> String {
     let text = text.trim_end().trim_end_matches("{}").trim_end();
     format!("{};", text.trim_end_matches(','))
 }
 
-/// The printed constant; a long value is left out.
+/// Shortens a printed constant: a long value is omitted.
 fn constant(text: &str) -> String {
     match text.split_once(" = ") {
         Some((before, _)) if text.len() > MAX_CONSTANT_BYTES || text.contains('\n') => {

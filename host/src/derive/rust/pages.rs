@@ -1,4 +1,4 @@
-//! Pages of a crate: one for each module, with its items.
+//! Pages of a crate: one per module, with its items.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::derive::{MAX_LISTED, n_more};
 
-/// Most traits that are listed for one type.
+/// Maximum number of traits that are listed for one type.
 const MAX_TRAITS: usize = 60;
 
-/// Lists modules in the text, and writes the page of each.
+/// Lists the modules in `SKILL.md`, and writes the page of each.
 pub(super) fn modules(
     outline: &CrateOutline,
     body: &mut String,
@@ -45,7 +45,7 @@ pub(super) fn modules(
 fn module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
     let is_root = !module.path.contains("::");
     let about = match (is_root, &module.made_by) {
-        // The introduction has said it.
+        // The introduction already contains the docs of the root.
         (true, _) => "the root of the crate".to_owned(),
         (false, Some(made_by)) => match &module.wit {
             Some(wit) => sentence_line(wit, MAX_LINE_BYTES)
@@ -73,7 +73,7 @@ fn module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
             names => format!("from {}: {}", place(origin), shortened(&names, MAX_NAMES)),
         }));
     } else if parts.is_empty() && n_other > 0 {
-        // What is named in passing is for the page.
+        // Names that are only mentioned are listed on the page.
         parts.push(format!("{} from elsewhere", count(n_other, "name")));
     }
     let n_more = parts.len().saturating_sub(MAX_NAMES);
@@ -90,7 +90,7 @@ fn module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
     format!("- [{path}](references/{file}){colon}{about}{names}\n")
 }
 
-/// Path that names are from; those without one are crates themselves.
+/// Returns the displayed path that names come from; an empty path stands for other crates.
 fn place(path: &str) -> String {
     match path {
         "" => "other crates".to_owned(),
@@ -112,7 +112,7 @@ fn names_of(from: &Reexports, with_conditions: bool) -> Vec<String> {
     names.collect()
 }
 
-/// Conditions under which something is compiled.
+/// Describes the conditions under which an item is compiled.
 fn in_words(conditions: &[String]) -> String {
     let each = conditions.iter().map(|one| {
         let feature = one
@@ -127,7 +127,7 @@ fn in_words(conditions: &[String]) -> String {
     format!("with {} only", each.collect::<Vec<_>>().join(" and "))
 }
 
-/// Writes the conditions as a sentence; nothing for something that is always there.
+/// Writes the conditions as a sentence; nothing for an item without conditions.
 fn conditions(all: &[String], page: &mut String) {
     if !all.is_empty() {
         let words = in_words(all);
@@ -255,7 +255,7 @@ fn implements<'a>(traits: impl Iterator<Item = &'a String>, page: &mut String) {
     }
 }
 
-/// Methods, below the first line of their `impl` where that says more than the type.
+/// Writes methods, below the header of their `impl` if that says more than the type.
 fn impls(all: &[ImplOutline], page: &mut String) {
     for block in all {
         if let Some(header) = &block.header {

@@ -1,4 +1,5 @@
-//! Reads the sources of packages: the files that count, within bounds. What leads out of the folder is not read.
+//! Reads the relevant source files of packages, with limits on number and size. Paths outside of
+//! the package's directory are refused.
 
 mod package;
 mod wit;
@@ -13,25 +14,25 @@ use crate::beneath::open_regular;
 pub(crate) use package::rust;
 pub(crate) use wit::{has_wit, wit};
 
-/// Largest file, in bytes.
+/// Maximum size of a file, in bytes.
 const MAX_FILE_BYTES: u64 = 2 << 20;
 
-/// Most bytes of all files of a package.
+/// Maximum total size of a package's files, in bytes.
 const MAX_BYTES: usize = 16 << 20;
 
-/// Most files of a package.
+/// Maximum number of files per package.
 const MAX_FILES: usize = 4_000;
 
-/// Deepest folder of sources.
+/// Maximum depth of source directories.
 const MAX_DEPTH: usize = 16;
 
-/// Manifest of a crate.
+/// File name of a crate's manifest.
 pub(crate) const CARGO: &str = "Cargo.toml";
 
-/// File that people read first.
+/// File name of the README.
 const README: &str = "README.md";
 
-/// A source that cannot be read, and why.
+/// Error of reading a source.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {why}")]
 pub(crate) struct SourceError {
@@ -46,7 +47,7 @@ fn refuse(path: impl Into<String>, why: impl Into<String>) -> SourceError {
     }
 }
 
-/// Files of one folder, read within bounds.
+/// Files of one directory, read within limits.
 struct Folder {
     dir: Dir,
     n_files: usize,
@@ -64,7 +65,7 @@ impl Folder {
         })
     }
 
-    /// Reads a text. A path that leads out of the folder, also by a link, is refused.
+    /// Reads a text file. Refuses a path outside of the directory, also through a symlink.
     fn text(&mut self, path: &str) -> Result<String, SourceError> {
         let bytes = self.bytes(path)?;
         String::from_utf8(bytes).map_err(|_| refuse(path, "it is not UTF-8"))
@@ -107,7 +108,7 @@ impl Folder {
         Ok(bytes)
     }
 
-    /// A text that may be missing, or may lead elsewhere.
+    /// Reads a text file; `None` if it is missing or outside of the directory.
     fn text_if_there(&mut self, path: &str) -> Option<String> {
         self.dir.symlink_metadata(path).ok()?;
         self.text(path).ok()
@@ -121,7 +122,8 @@ impl Folder {
         self.dir.metadata(path).is_ok_and(|found| found.is_dir())
     }
 
-    /// Names in a folder in order, with whether each is a folder. Links to folders are not followed.
+    /// Returns the sorted names in a directory, with whether each is a directory. Symlinks to
+    /// directories are not followed.
     fn names(&self, path: &str) -> Result<Vec<(String, bool)>, SourceError> {
         let shown = if path.is_empty() { "." } else { path };
         let failed = |error: io::Error| refuse(shown, error.to_string());

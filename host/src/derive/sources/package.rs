@@ -1,4 +1,7 @@
 //! Reads the files of a Rust crate.
+//!
+//! Values that the manifest inherits from its workspace are resolved. All inputs are hashed for the
+//! stamp of the skill.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,20 +13,21 @@ use crate::derive::SourceHash;
 use crate::derive::rust::{CrateFiles, CratePackage};
 use crate::derive::wit::WitFiles;
 
-/// Most folders above a crate in which its workspace is looked for.
+/// Maximum number of parent directories that are searched for the workspace.
 const MAX_ABOVE: usize = 8;
 
 pub(crate) struct CrateSource {
     pub(crate) package: CratePackage,
-    /// Sources; of a package without any, none.
+    /// Sources; `None` for a package without a library.
     pub(crate) files: Option<CrateFiles>,
     pub(crate) hash: SourceHash,
 }
 
-/// Reads a crate: its manifest, README, sources and the names of its examples. Nothing is built.
+/// Reads a crate: manifest, README, sources and the names of its examples. Nothing is built.
 ///
 /// # Errors
-/// The manifest is none of a package, a file cannot be read or leads elsewhere, or there is too much.
+/// The manifest is not that of a package, a file cannot be read or is outside of the package, or
+/// the package is too large.
 pub(crate) fn rust(path: &Path) -> Result<CrateSource, SourceError> {
     let mut folder = Folder::open(path)?;
     let text = folder.text(CARGO)?;
@@ -125,7 +129,7 @@ pub(crate) fn rust(path: &Path) -> Result<CrateSource, SourceError> {
     })
 }
 
-/// Checks a name as Cargo does: nothing else can be the name of a crate, and it stands in headings.
+/// Checks a name like Cargo does, because the name is used in headings.
 fn check_name(name: &str) -> Result<(), SourceError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     match (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
@@ -139,7 +143,7 @@ fn check_name(name: &str) -> Result<(), SourceError> {
     }
 }
 
-/// A path in the folder of the package, as files are called there; `None` for one that leads elsewhere.
+/// Normalizes a path inside the package's directory; `None` for a path outside of it.
 fn within(path: &str) -> Option<String> {
     let names: Vec<&str> = path
         .split('/')
@@ -149,7 +153,7 @@ fn within(path: &str) -> Option<String> {
     is_within.then(|| names.join("/"))
 }
 
-/// Reads the files that the modules of a library may be in.
+/// Reads the files that may contain the modules of a library.
 fn sources(
     folder: &mut Folder,
     root: String,
@@ -160,7 +164,7 @@ fn sources(
     let mut texts = BTreeMap::new();
     folder.rust_files(above, 0, &mut texts)?;
     let is_wanted = texts.values().any(|text| text.contains("generate!"));
-    // The crate can be described without it.
+    // WIT files are optional: without them, generated modules are described less precisely.
     let wit = is_wanted.then(|| wit_beside(path, workspace)).flatten();
     Ok(CrateFiles {
         name,
@@ -170,7 +174,8 @@ fn sources(
     })
 }
 
-/// Reads the folder `wit` of a crate, which may be a link to one in the same workspace.
+/// Reads the directory `wit` of a crate, which may be a symlink to a directory in the same
+/// workspace.
 fn wit_beside(path: &Path, workspace: &Path) -> Option<WitFiles> {
     let own = path.join("wit").canonicalize().ok()?;
     let mut folder = Some(own)
@@ -180,8 +185,9 @@ fn wit_beside(path: &Path, workspace: &Path) -> Option<WitFiles> {
     (!files.main.is_empty()).then_some(files)
 }
 
-/// The values that packages of the workspace share, from the first manifest above with a workspace, and its folder; that of the package
-/// when it is in none.
+/// Returns the values that packages inherit from the workspace, and the workspace's directory, from
+/// the nearest manifest above that defines a workspace. Without a workspace, returns the package's
+/// own directory.
 fn workspace(path: &Path, manifest: &Table) -> (Table, PathBuf) {
     let shared = |manifest: &Table| {
         let workspace = manifest.get("workspace")?.as_table()?;
@@ -227,7 +233,7 @@ fn features(manifest: &Table) -> Vec<(String, Vec<String>)> {
     features
 }
 
-/// Names of the examples, with the first line of the docs of each.
+/// Returns the names of the examples, each with the first line of its docs.
 fn examples(folder: &mut Folder) -> Vec<(String, String)> {
     let mut examples = Vec::new();
     for (name, is_folder) in folder.names("examples").unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Reads the texts of a WIT package.
+//! Reads the files of a WIT package.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use crate::derive::SourceHash;
 use crate::derive::wit::WitFiles;
 use crate::paths::file_name;
 
-/// A WIT package as it was read.
+/// WIT package as read from disk.
 pub(crate) struct WitSource {
     pub(crate) files: WitFiles,
     pub(crate) readme: Option<String>,
     pub(crate) hash: SourceHash,
 }
 
-/// Whether a folder is a WIT package: it has texts in WIT.
+/// Whether a directory is a WIT package: it contains WIT files.
 pub(crate) fn has_wit(folder: &Path) -> bool {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries
@@ -22,10 +22,10 @@ pub(crate) fn has_wit(folder: &Path) -> bool {
         .any(|entry| entry.path().extension().is_some_and(|end| end == "wit"))
 }
 
-/// Reads a WIT package: the texts of a folder and of its `deps`, or one file alone.
+/// Reads a WIT package: the files of a directory and of its `deps`, or a single file.
 ///
 /// # Errors
-/// A file cannot be read, leads elsewhere, or there is too much.
+/// A file cannot be read or is outside of the directory, or the package is too large.
 pub(crate) fn wit(path: &Path) -> Result<WitSource, SourceError> {
     let mut files = WitFiles::default();
     let mut readme = None;
@@ -55,7 +55,7 @@ pub(crate) fn wit(path: &Path) -> Result<WitSource, SourceError> {
 }
 
 impl Folder {
-    /// Reads the texts of a folder and of its `deps`.
+    /// Reads the files of a directory and of its `deps`.
     pub(super) fn wit(&mut self, folder: &str) -> Result<WitFiles, SourceError> {
         let mut files = WitFiles {
             main: self.wit_files(folder)?,

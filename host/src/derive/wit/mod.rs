@@ -1,4 +1,8 @@
-//! The skill of a WIT package or of a component: its worlds, and its interfaces with functions, types and docs.
+//! Derives the skill of a WIT package or of a component: its worlds, and its interfaces with
+//! functions, types and docs.
+//!
+//! `read` parses the package or component into an outline, and this module renders it, with the
+//! functions and types of each interface.
 
 mod read;
 
@@ -12,16 +16,16 @@ use super::text::{code, fenced, line, page_name, shortened, slug};
 use super::{MAX_LISTED, MAX_README_BYTES, count, n_more};
 pub(crate) use read::{component, package};
 
-/// Longest line about an interface or world, in bytes.
+/// Maximum length of a line about an interface or world, in bytes.
 const MAX_LINE_BYTES: usize = 300;
 
-/// Longest docs of one item, in bytes.
+/// Maximum size of one item's docs, in bytes.
 const MAX_DOCS_BYTES: usize = 8 << 10;
 
-/// Most names that stand in one line.
+/// Maximum number of names in one line.
 const MAX_NAMES: usize = 12;
 
-/// Texts of a package, and of the packages that it names, each a list of paths and texts.
+/// Files of a package and of its dependencies, each as a list of paths and texts.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct WitFiles {
     pub(crate) main: Vec<(String, String)>,
@@ -29,19 +33,19 @@ pub(crate) struct WitFiles {
 }
 
 impl WitFiles {
-    /// All texts with their paths.
+    /// Returns all files as path and text.
     pub(crate) fn all(&self) -> impl Iterator<Item = &(String, String)> {
         self.main.iter().chain(self.dependencies.iter().flatten())
     }
 }
 
-/// A package as a reader of its docs sees it.
+/// Outline of a package for a reader of its docs.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct WitOutline {
-    /// Name with namespace, as `wasi:http`; that of the file for a component.
+    /// Name with namespace, for example `wasi:http`; the file name for a component.
     pub(crate) name: String,
     pub(crate) version: Option<String>,
-    /// Whether this is a component, and the interfaces are those that it exports.
+    /// Whether this is a component, so that the interfaces are its exports.
     pub(crate) is_component: bool,
     docs: String,
     worlds: Vec<WorldOutline>,
@@ -60,7 +64,7 @@ struct WorldOutline {
 struct InterfaceOutline {
     name: String,
     docs: String,
-    /// Names that are taken from other interfaces, by these.
+    /// Names that are imported with `use`, by the interface that they come from.
     uses: BTreeMap<String, Vec<String>>,
     types: Vec<ItemOutline>,
     functions: Vec<ItemOutline>,
@@ -73,19 +77,20 @@ struct ItemOutline {
     text: String,
 }
 
-/// Interfaces of a package, for the modules of a crate that a macro makes from them.
+/// Interfaces of a package, for the modules of a crate that a macro generates from them.
 pub(crate) struct Interfaces(WitOutline);
 
 impl Interfaces {
-    /// Reads a package.
+    /// Parses a package.
     ///
     /// # Errors
-    /// The texts are not WIT.
+    /// The files are not valid WIT.
     pub(crate) fn read(files: &WitFiles) -> Result<Self, String> {
         package(files).map(Self)
     }
 
-    /// Writes what an interface has, by the names that its module has in Rust.
+    /// Describes an interface with Rust names; `None` if it is not in this package. The arguments
+    /// are the names of the generated module.
     pub(crate) fn text(&self, namespace: &str, package: &str, name: &str) -> Option<String> {
         let outline = &self.0;
         let in_rust = |name: &str| name.replace('-', "_");
@@ -99,7 +104,8 @@ impl Interfaces {
     }
 }
 
-/// Derives the skill of a package or component. `readme` is the text beside it, if there is one.
+/// Derives the skill of a package or component. `readme` is the text of its README, if there is
+/// one.
 pub(crate) fn draft(outline: &WitOutline, readme: Option<&str>) -> Draft {
     let WitOutline { name, version, .. } = outline;
     let kind = if outline.is_component {

@@ -1,5 +1,6 @@
-//! Reads WIT with the parser that the engine's macros use. It works on texts alone, and runs in a process of its own: a parser
-//! that is handed a stranger's text cannot be stopped.
+//! Parses WIT with the parser that wasmtime's macros also use. The input is text only, and this
+//! code runs in a separate process: a parser cannot be interrupted while it processes untrusted
+//! text.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +14,10 @@ use wit_parser::{
 
 use super::{InterfaceOutline, ItemOutline, WitFiles, WitOutline, WorldOutline};
 
-/// Reads a package.
+/// Parses a package.
 ///
 /// # Errors
-/// The texts are not WIT, or name a package that is not among them.
+/// The files are not valid WIT, or name a package that is not among them.
 pub(crate) fn package(files: &WitFiles) -> Result<WitOutline, String> {
     let main = group(&files.main)?;
     let dependencies: Result<Vec<_>, String> = files
@@ -55,10 +56,10 @@ pub(crate) fn package(files: &WitFiles) -> Result<WitOutline, String> {
     })
 }
 
-/// Reads the world of a component from its bytes. Nothing of it is run.
+/// Reads the world of a component from its bytes, without running it.
 ///
 /// # Errors
-/// The bytes are no component.
+/// The bytes are not a component.
 pub(crate) fn component(name: &str, bytes: &[u8]) -> Result<WitOutline, String> {
     check_names(bytes)?;
     let (resolve, id) = match decode(bytes).map_err(|error| format!("{error:#}"))? {
@@ -88,8 +89,9 @@ pub(crate) fn component(name: &str, bytes: &[u8]) -> Result<WitOutline, String> 
     })
 }
 
-/// Checks that the outermost imports and exports of a component can stand in a world of WIT. The parser takes that for granted of what
-/// is valid, and panics where the name of an interface is that of a function, or a name is a URL, a digest or a dependency.
+/// Checks that a WIT world can express a component's outermost imports and exports. The parser
+/// assumes this of every valid component, and panics if a function has the name of an interface, or
+/// if a name is a URL, a digest or a dependency.
 fn check_names(bytes: &[u8]) -> Result<(), String> {
     let refuse = |side: &str, name: &str| {
         let name = crate::text::clean(name, 100);
@@ -127,10 +129,11 @@ fn check_names(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a name is that of an interface and stands for one, or a plain one.
+/// Whether a name is that of an interface and belongs to an instance, or is a plain name.
 fn is_describable(name: &str, is_instance: bool) -> bool {
     match name {
-        // `url=<…>`, `locked-dep=<…>`, `integrity=<…>`; `[…]` begins names of functions of resources.
+        // `url=<…>`, `locked-dep=<…>` and `integrity=<…>`; names of resource functions begin with
+        // `[…]`.
         name if name.contains(['=', '<']) => false,
         name if name.contains([':', '/']) => is_instance,
         _ => true,
@@ -151,7 +154,7 @@ fn docs(docs: &Docs) -> String {
 
 struct Reader<'a> {
     resolve: &'a Resolve,
-    /// The package whose interfaces are called by their short names.
+    /// Package whose interfaces are displayed by their short names.
     own: Option<PackageId>,
 }
 
@@ -188,7 +191,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Name of an interface; with its package unless that is the one that is read.
+    /// Returns the name of an interface, with its package unless that is the package being read.
     fn name_of(&self, id: InterfaceId) -> String {
         let interface = &self.resolve.interfaces[id];
         let name = interface.name.as_deref().unwrap_or("(inline)");
@@ -239,7 +242,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The interface that a type is taken from with `use`, and its name there.
+    /// Returns the interface that a type is imported from with `use`, and its name there.
     fn used(&self, id: TypeId) -> Option<(String, String)> {
         let TypeDefKind::Type(Type::Id(target)) = self.resolve.types[id].kind else {
             return None;
@@ -312,7 +315,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Parameters and result. Of a method the receiver is not written.
+    /// Formats parameters and result. The receiver of a method is omitted.
     fn signature(&self, function: &Function, of_resource: bool) -> String {
         let is_method = matches!(
             function.kind,
@@ -371,7 +374,7 @@ impl Reader<'_> {
         name.to_owned()
     }
 
-    /// The definition behind an alias.
+    /// Formats the definition behind an alias.
     fn definition(&self, ty: &TypeDef) -> String {
         match &ty.kind {
             TypeDefKind::Record(_)
@@ -416,7 +419,7 @@ impl Reader<'_> {
     }
 }
 
-/// Docs as they stand above an item in WIT.
+/// Formats docs as a WIT comment above an item.
 fn comment(docs: &Docs, indent: usize) -> String {
     let text = docs.contents.as_deref().unwrap_or_default().trim();
     let lines = text.lines().map(|line| {

@@ -1,4 +1,7 @@
-//! Manifests of artifacts: what is read of one, and what a component's looks like.
+//! Manifests of artifacts: parsing one, and building one for a component.
+//!
+//! Only the parts that installation needs are read; unknown parts are ignored, and an artifact with
+//! anything other than one component layer is refused.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,13 +16,13 @@ pub(super) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+js
 pub(super) const CONFIG_TYPE: &str = "application/vnd.wasm.config.v0+json";
 pub(super) const LAYER_TYPE: &str = "application/wasm";
 
-/// Annotation of the manifest with the signature of the layer, the text of a `.minisig` file.
+/// Annotation of the manifest with the layer's signature, the text of a `.minisig` file.
 pub(super) const SIGNATURE: &str = "rind.minisig";
 
-/// Largest signature; usual ones have 300 bytes.
+/// Maximum size of a signature; usual ones have 300 bytes.
 pub(crate) const MAX_SIGNATURE_BYTES: u64 = 8 << 10;
 
-/// Reference to content, within a manifest.
+/// Reference from a manifest to content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Descriptor {
@@ -28,7 +31,8 @@ pub(super) struct Descriptor {
     pub(super) size: u64,
 }
 
-/// Manifest of an artifact, as far as it is looked at. What else it has (names of files, platforms, URLs) has no effect.
+/// Manifest of an artifact, reduced to the parts that are used. Other parts (file names, platforms,
+/// URLs) have no effect.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Manifest {
@@ -42,7 +46,7 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    /// Reads a manifest; that of anything else than one component is refused.
+    /// Parses a manifest. Refuses artifacts that are not exactly one component.
     pub(super) fn parse(bytes: &[u8]) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -71,7 +75,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The one layer, which is the component.
+    /// Returns the only layer, which is the component.
     pub(super) fn layer(&self, max_bytes: u64) -> anyhow::Result<&Descriptor> {
         let [layer] = self.layers.as_slice() else {
             bail!(
@@ -109,12 +113,12 @@ impl Manifest {
     }
 }
 
-/// Text of a registry for a message.
+/// Shortens and escapes a registry's text for a message.
 fn shown(text: &str) -> String {
     crate::text::clean(text, 100)
 }
 
-/// Digest of bytes as registries write it.
+/// Returns the digest of bytes in the notation of registries.
 pub(super) fn sha256(bytes: &[u8]) -> String {
     let mut text = "sha256:".to_owned();
     for byte in Sha256::digest(bytes) {

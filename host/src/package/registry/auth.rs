@@ -1,4 +1,8 @@
-//! Answers a registry that asks who is there: a token from its token server, or a password.
+//! Answers the authentication challenge of a registry: with a token from its token server, or with
+//! a password.
+//!
+//! The token server may be on another host, but only with https (or on this machine, for a local
+//! registry). Headers with credentials and tokens are marked as sensitive, so that logs omit them.
 
 use anyhow::{Context, bail, ensure};
 use base64::Engine;
@@ -11,10 +15,10 @@ use serde::Deserialize;
 use super::reference::is_loopback;
 use super::transfer;
 
-/// Largest answer of a token server; usual tokens have 1 to 4 KiB.
+/// Maximum size of a token server's answer; usual tokens have 1 to 4 KiB.
 const MAX_TOKEN_BYTES: u64 = 64 << 10;
 
-/// Credentials of the operator for a registry.
+/// Operator's credentials for a registry.
 pub(crate) enum Credentials {
     Anonymous,
     Password { user: String, password: String },
@@ -30,7 +34,7 @@ impl Credentials {
     }
 }
 
-/// Header value that no log shows.
+/// Creates a header value that is marked as sensitive, so that no log shows it.
 fn secret(text: &str) -> anyhow::Result<HeaderValue> {
     let mut value = HeaderValue::from_str(text).context("the credentials cannot be sent")?;
     value.set_sensitive(true);

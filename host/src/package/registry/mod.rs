@@ -1,9 +1,10 @@
-//! Plugins in OCI registries, in the layout of the Bytecode Alliance for components: a manifest with one layer, the component.
+//! Plugins in OCI registries, in the Bytecode Alliance's layout for components: a manifest with one
+//! layer, the component.
 //!
-//! A registry is a stranger: what it sends is bounded while it arrives, must have the digest and the size that were
-//! announced, and names no place that is gone to, except an https address that a layer is stored at. The libraries for OCI
-//! transfers follow redirects by themselves and read manifests, tokens and errors of any size into memory, which is why the
-//! requests are made here.
+//! A registry is not trusted: its responses are limited while they arrive, must have the announced
+//! digest and size, and may not name another address to go to, except an https URL of a layer's
+//! storage. OCI client libraries follow redirects by themselves and read manifests, tokens and
+//! errors of any size into memory; therefore the requests are made here.
 //!
 //! Start from [`Registry::pull`].
 
@@ -27,22 +28,22 @@ pub(crate) use push::Published;
 pub(crate) use reference::{Reference, SCHEME, version};
 use transfer::{Ask, Transfer};
 
-/// Largest manifest of an artifact, and largest page of tags. Usual manifests have 2 KiB.
+/// Maximum size of an artifact's manifest and of a page of tags. Usual manifests have 2 KiB.
 const MAX_DOCUMENT_BYTES: u64 = 1 << 20;
 
-/// Most pages of tags that are asked for, of 1000 tags each.
+/// Maximum number of pages of tags that are requested, with 1000 tags each.
 const MAX_PAGES: usize = 20;
 
-/// Looks up the credentials of a host, when a registry asks for some.
+/// Function that looks up the credentials for a host, called when a registry asks for them.
 pub(crate) type FindCredentials = Arc<dyn Fn(&str) -> anyhow::Result<Credentials> + Send + Sync>;
 
-/// A plugin from a registry.
+/// Plugin from a registry.
 #[derive(Debug)]
 pub(crate) struct Pulled {
-    /// Bytes of the layer, which have its digest.
+    /// Content of the layer, checked against its digest.
     pub(crate) bytes: Vec<u8>,
     pub(crate) manifest: String,
-    /// Signature of the bytes, as it came.
+    /// Signature of the bytes, not yet checked.
     pub(crate) signature: Option<String>,
 }
 
@@ -52,7 +53,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// Makes a connection to the repository of a reference. Nothing is sent yet.
+    /// Creates a client for the repository of a reference. Sends nothing yet.
     pub(crate) fn new(reference: &Reference, credentials: FindCredentials) -> anyhow::Result<Self> {
         Ok(Self {
             transfer: Transfer::new(reference, credentials)?,
@@ -60,7 +61,7 @@ impl Registry {
         })
     }
 
-    /// Downloads the plugin that a reference with a tag or digest names.
+    /// Downloads the plugin of a reference with a tag or digest.
     pub(crate) async fn pull(
         &mut self,
         reference: &Reference,
@@ -118,7 +119,8 @@ impl Registry {
         Ok(bytes)
     }
 
-    /// Finds the newest version among the tags, above `installed` where something is. Pre-releases count for whoever has one.
+    /// Finds the newest version among the tags that is newer than `installed`, if given.
+    /// Pre-releases are considered only if the installed version is one.
     pub(crate) async fn newest(
         &mut self,
         installed: Option<&Version>,
@@ -143,7 +145,7 @@ impl Registry {
         }
         let mut all: Vec<String> = Vec::new();
         for _ in 0..MAX_PAGES {
-            // The next page is asked for by the last tag, so that no address of the server's is followed.
+            // Request the next page by the last tag, so that no URL from the server is followed.
             let last = all.last().map(|tag| format!("&last={tag}"));
             let ask = Ask::new(
                 Method::GET,

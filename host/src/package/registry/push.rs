@@ -1,4 +1,7 @@
-//! Publishes a packed plugin. The same bytes make the same manifest.
+//! Publishes a packed plugin. The same bytes produce the same manifest.
+//!
+//! An upload goes only to the registry's own host. Content that the registry already has is not
+//! sent again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,20 +19,22 @@ use super::{
 use crate::plugin::manifest::Manifest as PluginManifest;
 use crate::plugin::surface::Surface;
 
-/// Time of making in the configuration, which is not known: two files of the same bytes would differ in it.
+/// Creation time in the configuration. A constant, because the real time would give two artifacts
+/// of the same bytes different digests.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
 #[derive(Debug)]
 pub(crate) struct Published {
     pub(crate) reference: Reference,
     pub(crate) digest: String,
-    /// Whether the same was there already.
+    /// Whether the registry had the same artifact already.
     pub(crate) was_there: bool,
 }
 
 impl Registry {
-    /// Publishes a packed plugin under the tag of its version, or the one that the reference names. A tag that has something else
-    /// is left alone: whoever installed it would have the same version with other bytes.
+    /// Publishes a packed plugin under the tag of its version, or under the reference's tag. Never
+    /// overwrites a tag with different bytes: two users could have the same version with different
+    /// content.
     pub(crate) async fn push(
         &mut self,
         plugin: &PluginManifest,
@@ -137,7 +142,7 @@ impl Registry {
     }
 }
 
-/// Configuration of a component, which other tools search.
+/// Returns the configuration of a component, which other tools search.
 fn config(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
     let surface = Surface::read(Path::new("the component"), bytes)?;
     let config = json!({

@@ -1,4 +1,8 @@
-//! References to artifacts of registries: `oci://HOST/REPOSITORY:TAG`, with `@sha256:…` where the bytes are pinned.
+//! References to artifacts in registries: `oci://HOST/REPOSITORY:TAG`, optionally pinned by
+//! `@sha256:…`.
+//!
+//! Parsing checks every part against the grammar of the OCI specification, so that no part can
+//! change the URL that is built from it.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,13 +10,14 @@ use std::str::FromStr;
 
 use semver::Version;
 
-/// Beginning of every reference.
+/// Scheme of references.
 pub(crate) const SCHEME: &str = "oci://";
 
-/// Longest reference, in bytes; repositories have at most 255.
+/// Maximum length of a reference, in bytes; repositories have at most 255.
 const MAX_BYTES: usize = 512;
 
-/// Reference to an artifact. Every part has the form that the specification gives it, so that none changes a URL.
+/// Reference to an artifact. Every part matches the grammar of the specification, so that none can
+/// change a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reference {
     pub(crate) host: String,
@@ -22,12 +27,12 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    /// The reference without tag and digest.
+    /// Returns the reference without tag and digest.
     pub(crate) fn repository(&self) -> String {
         format!("{SCHEME}{}/{}", self.host, self.path)
     }
 
-    /// Returns the repository with another tag.
+    /// Returns a reference to the same repository with another tag.
     pub(crate) fn with_tag(&self, tag: String) -> Self {
         Self {
             tag: Some(tag),
@@ -40,20 +45,20 @@ impl Reference {
         (&self.host, &self.path) == (&other.host, &other.path)
     }
 
-    /// Whether the registry runs on this machine: the only one that is spoken to without TLS.
+    /// Whether the registry runs on this machine. Only such a registry is accessed without TLS.
     pub(super) fn is_loopback(&self) -> bool {
         is_loopback(name_of(&self.host))
     }
 }
 
-/// Whether a host, without its port, is this machine by its name or address.
+/// Whether a host (without port) is this machine, by name or address.
 pub(super) fn is_loopback(name: &str) -> bool {
     let address = name.trim_start_matches('[').trim_end_matches(']');
     let is_address = |address: IpAddr| address.to_canonical().is_loopback();
     name == "localhost" || address.parse().is_ok_and(is_address)
 }
 
-/// Takes the port away.
+/// Removes the port from a host.
 fn name_of(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => name,
@@ -162,7 +167,8 @@ pub(super) fn is_digest(digest: &str) -> bool {
     hex.len() == 64 && hex.chars().all(is_hex)
 }
 
-/// Version that a tag names, as `0.1.0` or `v0.1.0`. A tag cannot have the `+` of build metadata; an `_` stands for it.
+/// Parses the version in a tag, `0.1.0` or `v0.1.0`. Tags cannot contain the `+` of build metadata;
+/// `_` is used instead.
 pub(crate) fn version(tag: &str) -> Option<Version> {
     let tag = tag.strip_prefix('v').unwrap_or(tag);
     Version::parse(&tag.replacen('_', "+", 1)).ok()

@@ -1,4 +1,8 @@
-//! Requests to one repository of a registry: bounded, with deadlines, and to nowhere else.
+//! Requests to one repository of a registry, with limits on size and time. Redirects are not
+//! followed, except to the storage of a layer.
+//!
+//! The registry is not trusted: each response is limited while it is read, slow transfers are
+//! ended, and credentials are sent only to the registry and its token server.
 
 use std::time::{Duration, Instant};
 
@@ -16,37 +20,39 @@ use super::{Credentials, FindCredentials, auth};
 use crate::provider::install_tls;
 use crate::text::clean;
 
-/// Longest wait for a connection, and longest silence in an answer.
+/// Timeouts for connecting, and for a pause in a response.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Longest time for one request, and for all requests of an operation. 256 MiB in it are 450 KB a second.
+/// Timeout per request, and for all requests of an operation together. 256 MiB in this time need
+/// 450 KB/s.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Most headers of an answer: content delivery networks add more than the 100 that the library takes by itself.
+/// Maximum number of response headers: content delivery networks send more than the HTTP library's
+/// default of 100.
 const MAX_ANSWER_HEADERS: usize = 2_000;
-/// Longest wait for the status and headers of an answer to a request without a body.
+/// Timeout for the status and headers of the response to a request without a body.
 const HEADERS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Slowest transfer that is waited for, on average over a period. An `IDLE_TIMEOUT` alone never ends one that sends a byte at a
-/// time.
+/// Minimum average speed over a period. An `IDLE_TIMEOUT` alone would never end a transfer that
+/// sends one byte at a time.
 const MIN_BYTES_PER_SECOND: u64 = 1024;
 const PACE_PERIOD: Duration = Duration::from_secs(30);
 
-/// Most redirects to where a layer is stored. Registries make one.
+/// Maximum number of redirects to the storage of a layer. Registries use one.
 const MAX_REDIRECTS: usize = 3;
 
-/// Most bytes of an error of a registry.
+/// Maximum size of a registry's error response, in bytes.
 const MAX_ERROR_BYTES: u64 = 16 << 10;
 
 pub(super) struct Ask {
     pub(super) method: Method,
-    /// Path and query below the repository.
+    /// Path and query relative to the repository.
     pub(super) path: String,
     pub(super) accept: Option<&'static str>,
-    /// Media type and content.
+    /// Media type and content of the request body.
     pub(super) body: Option<(&'static str, Bytes)>,
-    /// A URL of the registry in place of the path.
+    /// URL in the registry, used instead of the path.
     pub(super) url: Option<Url>,
 }
 
@@ -62,14 +68,14 @@ impl Ask {
     }
 }
 
-/// Connection to a repository, with what it was told to prove who asks.
+/// Connection to a repository, with the token or password that the registry accepted.
 pub(super) struct Transfer {
     client: Client,
     base: Url,
     reference: Reference,
     credentials: FindCredentials,
     authorization: Option<HeaderValue>,
-    /// Time at which the operation has taken too long.
+    /// Deadline of the operation.
     until: Instant,
     /// Whether tokens must allow writing.
     pub(super) may_push: bool,
@@ -84,14 +90,14 @@ impl Transfer {
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(IDLE_TIMEOUT)
             .timeout(TIMEOUT)
-            // A redirect could carry credentials away, and lead to anywhere.
+            // A redirect could carry credentials to another host.
             .redirect(Policy::none())
             .referer(false)
             .http1_max_headers(MAX_ANSWER_HEADERS)
-            // What has a digest is compared with it as it came.
+            // Digests are over the bytes as transferred, so the library must not decompress them.
             .no_gzip();
         if is_local {
-            // Without TLS there is no need for the system's certificates, and a connection costs nothing.
+            // Without TLS the system's certificates are not needed, and reconnecting is cheap.
             client = client
                 .no_proxy()
                 .tls_certs_only([])
@@ -110,7 +116,7 @@ impl Transfer {
         })
     }
 
-    /// Sends a request, once more with credentials where the registry asks for some.
+    /// Sends a request; if the registry asks for credentials, sends it again with them.
     pub(super) async fn send(&mut self, ask: &Ask) -> anyhow::Result<Response> {
         let answer = self.once(ask).await?;
         if answer.status().as_u16() != 401 {
@@ -142,7 +148,7 @@ impl Transfer {
         Ok(answer)
     }
 
-    /// Sends a request for a layer, which a registry may have stored elsewhere.
+    /// Sends a request for a layer, and follows redirects to the layer's storage.
     pub(super) async fn follow(&mut self, ask: &Ask) -> anyhow::Result<Response> {
         let mut answer = self.send(ask).await?;
         for _ in 0..=MAX_REDIRECTS {
@@ -159,13 +165,14 @@ impl Transfer {
                 self.reference.host,
                 clean(url.as_str(), 200)
             );
-            // Without credentials: the layer has a digest, and the URL whatever the place wants to see.
+            // Sent without credentials: the layer is checked against its digest, and the URL itself
+            // contains any authorization that the storage needs.
             answer = answered(self.within_time(self.client.get(url)), &host).await?;
         }
         bail!("{} sends for the layer in a circle", self.reference.host)
     }
 
-    /// Reads the place that an answer names.
+    /// Reads the redirect target of a response.
     pub(super) fn location(&self, answer: &Response) -> anyhow::Result<Url> {
         let location = answer.headers().get(LOCATION);
         let location = location.and_then(|value| value.to_str().ok());
@@ -210,13 +217,13 @@ impl Transfer {
         answered(request, host).await
     }
 
-    /// Limits a request to what is left of the time for the operation.
+    /// Limits a request to the remaining time of the operation.
     fn within_time(&self, request: RequestBuilder) -> RequestBuilder {
         request.timeout(self.until.saturating_duration_since(Instant::now()))
     }
 }
 
-/// Sends a request without a body, and waits for the headers of the answer.
+/// Sends a request without a body, and waits for the headers of the response.
 pub(super) async fn answered(request: RequestBuilder, host: &str) -> anyhow::Result<Response> {
     let Ok(sent) = tokio::time::timeout(HEADERS_TIMEOUT, request.send()).await else {
         bail!(
@@ -241,7 +248,7 @@ impl Pace {
         }
     }
 
-    /// Counts bytes that have arrived. Returns whether too few came in the period that has just ended.
+    /// Adds received bytes. Returns whether too few arrived in the period that just ended.
     fn is_too_slow(&mut self, n_bytes: u64, now: Instant) -> bool {
         self.n_bytes += n_bytes;
         let took = now.saturating_duration_since(self.since);
@@ -254,7 +261,7 @@ impl Pace {
     }
 }
 
-/// Reads an answer of at most `limit` bytes.
+/// Reads a response of at most `limit` bytes. `what` names the content in errors.
 pub(super) async fn read(mut answer: Response, limit: u64, what: &str) -> anyhow::Result<Vec<u8>> {
     let host = answer.url().host_str().unwrap_or_default().to_owned();
     let too_large = || anyhow::anyhow!("{what} that {host} sends has more than {limit} bytes");
@@ -281,7 +288,8 @@ pub(super) async fn read(mut answer: Response, limit: u64, what: &str) -> anyhow
     Ok(bytes)
 }
 
-/// Refuses an answer with another status, with the first of the errors in it. `what` was asked for.
+/// Refuses a response with another status, and quotes the first error in its body. `what` names the
+/// requested content.
 pub(super) async fn expect(answer: Response, status: u16, what: &str) -> anyhow::Result<Response> {
     let found = answer.status();
     if found.as_u16() == status {
@@ -303,7 +311,7 @@ pub(super) async fn expect(answer: Response, status: u16, what: &str) -> anyhow:
     }
 }
 
-/// Message of the first error in a body.
+/// Returns the message of the first error in a body.
 fn message(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Errors {
@@ -325,7 +333,7 @@ fn message(body: &[u8]) -> Option<String> {
     Some(clean(text, 200))
 }
 
-/// Converts an error of the HTTP library, without the URL, which may hold a token.
+/// Converts an error of the HTTP library, without its URL, which may contain a token.
 fn failed(error: &reqwest::Error, host: &str) -> anyhow::Error {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {
@@ -363,7 +371,7 @@ mod tests {
         assert_eq!(ends(1, 0), Some(30));
         assert_eq!(ends(1023, 0), Some(30));
         assert_eq!(ends(1024, 0), None);
-        // Of what came fast at first, nothing is left to live on.
+        // A fast start does not compensate for a slow period later.
         assert_eq!(ends(1, 1 << 20), Some(60));
     }
 }

@@ -1,4 +1,4 @@
-//! Installed skills at the start of a session: each is verified as plugins are.
+//! Verifies installed skills when a session starts, in the same way as plugins.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::store::LockedSkill;
 use crate::grant::Trust;
 use crate::skill::Installed;
 
-/// Verifies every skill that the lock file names, in the folder `skills`.
+/// Verifies every skill in the lock file, in the directory `skills`.
 pub(crate) fn verify(
     skills: &Path,
     lock_path: &Path,
@@ -25,8 +25,9 @@ pub(crate) fn verify(
     Ok(installed.collect())
 }
 
-/// Returns every folder of `skills` as one that was installed and changed since: all that is certain where the lock file cannot be
-/// read. As the user's own they would have rights that installed ones never had.
+/// Returns every directory in `skills` as an installed skill that was changed since, for use if the
+/// lock file cannot be read. Treating them as the user's own skills would give installed ones
+/// rights that they never had.
 pub(crate) fn unverified(skills: &Path) -> Vec<Installed> {
     let entries = std::fs::read_dir(skills).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.path().is_dir());

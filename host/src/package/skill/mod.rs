@@ -1,7 +1,9 @@
-//! Skills that are installed: where they come from, what of a source belongs to one, and how it gets into the folder of skills.
+//! Installation of skills: reading their sources, selecting the files that belong to a skill, and
+//! moving them into the directory of skills.
 //!
-//! Nothing of a source is ever run, and nothing is written while one is read: a repository's settings, hooks and filters are not
-//! even looked at, only its objects. It must not know the terminal. Start from [`fetch`], [`candidates`] and [`SkillStore`].
+//! Nothing in a source is ever executed, and nothing is written while it is read: of a repository
+//! only the objects are read, never its settings, hooks and filters. This module must not know the
+//! terminal. Start from [`fetch`], [`candidates`] and [`SkillStore`].
 
 mod git;
 mod installed;
@@ -22,23 +24,24 @@ pub(crate) use pick::{Bundle, Candidate, bundle, candidates};
 pub(crate) use store::{Change, LockedSkill, Place, SkillStore, taken};
 use tree::{Tree, hides};
 
-/// First bytes of a zip file.
+/// Magic number of zip files.
 const ZIP: &[u8] = b"PK\x03\x04";
 
-/// A source of skills that was listed.
+/// Source of skills whose files were listed.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub(crate) tree: Tree,
     pub(crate) source: Source,
-    /// Commit that was taken of a repository.
+    /// Commit that the files of a repository are from.
     pub(crate) commit: Option<String>,
     pub(crate) bytes: Option<Vec<u8>>,
-    /// Path that was typed, which may be a link.
+    /// Path as typed, possibly a symlink.
     typed: PathBuf,
 }
 
 impl Fetched {
-    /// Reads the signature of an archive, and says where it is: beside the path that was typed, or beside what that is a link to.
+    /// Reads the signature of an archive. Returns it with its location: next to the typed path, or
+    /// next to the symlink's target.
     pub(crate) fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
         match &self.source {
             Source::Path(path) => match signature_beside(&self.typed)? {
@@ -50,9 +53,9 @@ impl Fetched {
     }
 }
 
-/// Lists what is in a source: a folder, an archive, or a repository, of which it takes what is committed.
+/// Lists the files of a source: a directory, an archive, or the committed files of a repository.
 pub(crate) async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fetched> {
-    // The same source is to have one name, wherever it is named from.
+    // Canonicalize, so that a source has one name regardless of the typed path.
     let real = typed.canonicalize();
     let source = Source::new(real.as_deref().unwrap_or(typed))?;
     let Source::Path(path) = &source else {

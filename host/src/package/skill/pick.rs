@@ -1,7 +1,9 @@
-//! Skills in a source, and the files that belong to each.
+//! Finds the skills in a source, and selects the files that belong to each.
 //!
-//! A folder with a `SKILL.md` is a skill, and belongs to it whole where there is nothing in it but what skills have. A project is
-//! none, wherever its `SKILL.md` lies: of that only the file, the folders that the format knows, and what the text names are taken.
+//! A directory with a `SKILL.md` is a skill. If it contains only the usual files of a skill, the
+//! whole directory is installed. If it also contains other files, it is treated as a project that
+//! has a skill: then only the `SKILL.md`, the directories that the format defines, and the files
+//! that its text mentions are installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,19 +13,19 @@ use super::super::contents::Files;
 use super::tree::{Listed, Tree, hides};
 use crate::skill::{self, FILE, MAX_FILE_BYTES, SIDE_FILE, is_skipped, label};
 
-/// Most bytes of a skill. The largest seen has fonts of 6 MB.
+/// Maximum size of a skill, in bytes. The largest seen has fonts of 6 MB.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// Most files of a skill.
+/// Maximum number of files of a skill.
 const MAX_FILES: usize = 2_000;
 
-/// Deepest folder of a skill in a source.
+/// Maximum depth of a skill's directory in a source.
 const MAX_DEPTH: usize = 8;
 
-/// Most skills of one source.
+/// Maximum number of skills in a source.
 const MAX_SKILLS: usize = 1_000;
 
-/// Folders of a skill by the format and by habit.
+/// Directories of a skill, by the format and by convention.
 const FOLDERS: [&str; 7] = [
     "assets",
     "examples",
@@ -34,15 +36,15 @@ const FOLDERS: [&str; 7] = [
     "templates",
 ];
 
-/// Folder with cases of a skill, or with the tests of a project.
+/// Directory with a skill's cases, or with the tests of a project.
 const TESTS: &str = "tests";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) name: String,
-    /// Folder in the source; empty for the source itself.
+    /// Directory in the source; empty for the source itself.
     pub(crate) at: Vec<String>,
-    /// Name of its file, which may be in other case.
+    /// File name of its `SKILL.md`, possibly in another case.
     file: String,
 }
 
@@ -50,18 +52,18 @@ pub(crate) struct Candidate {
 pub(crate) struct Bundle {
     pub(crate) files: Files,
     pub(crate) file: String,
-    /// Files and folders beside it that were not taken, with the number of files of each.
+    /// Files and directories next to it that were not selected, each with its number of files.
     pub(crate) left_out: BTreeMap<String, usize>,
 }
 
 impl Candidate {
-    /// Whether a word of the person means it: its name, or its folder in the source.
+    /// Whether the person's argument selects it: by its name, or by its directory in the source.
     pub(crate) fn is_meant_by(&self, word: &str) -> bool {
         let folder = word.strip_prefix("./").unwrap_or(word);
         self.name == word || self.place() == folder.trim_end_matches('/')
     }
 
-    /// Whether something in its folder is what skills have there.
+    /// Whether a file or directory of this name is usual in a skill.
     fn is_usual(&self, name: &str) -> bool {
         name == self.file
             || [SIDE_FILE, TESTS].contains(&name)
@@ -71,7 +73,7 @@ impl Candidate {
                 .any(|kind| is_document(name, kind))
     }
 
-    /// Folder in the source, for people.
+    /// Returns the directory in the source, for people.
     pub(crate) fn place(&self) -> String {
         match self.at.is_empty() {
             true => ".".to_owned(),
@@ -80,12 +82,13 @@ impl Candidate {
     }
 }
 
-/// Skills of a source, and what stands in the place of one.
+/// Skills of a source, and files that look like one but are not.
 #[derive(Debug)]
 pub(crate) struct Candidates {
-    /// Skills by name.
+    /// Skills sorted by name.
     pub(crate) all: Vec<Candidate>,
-    /// Files `SKILL.md` of folders `skills` that hold skills: tables of contents, which are no skills themselves.
+    /// `SKILL.md` files in a directory named `skills` that contains skills: they are tables of
+    /// contents.
     pub(crate) indexes: Vec<String>,
 }
 
@@ -119,7 +122,7 @@ pub(crate) async fn candidates(tree: &Tree) -> anyhow::Result<Candidates> {
         .cloned()
         .collect();
     found.retain(|folder, _| !indexes.contains(folder));
-    // A `SKILL.md` within a skill is a template or an example.
+    // A nested `SKILL.md` is a template or an example.
     let folders: BTreeSet<Vec<String>> = found.keys().cloned().collect();
     found.retain(|folder, _| {
         let is_within =
@@ -138,7 +141,8 @@ pub(crate) async fn candidates(tree: &Tree) -> anyhow::Result<Candidates> {
     for (at, file) in found {
         let name = match at.last() {
             Some(name) => name.clone(),
-            // The name of a folder is that of the skill; a repository or an archive is often called otherwise.
+            // The name of a directory is the name of the skill. A repository or archive often has
+            // another name, so the front matter is used instead.
             None if tree.is_folder() => tree.name.clone(),
             None => {
                 let names = vec![file.clone()];
@@ -164,8 +168,8 @@ pub(crate) async fn candidates(tree: &Tree) -> anyhow::Result<Candidates> {
     })
 }
 
-/// Reads a skill, and all of its folder where that is wanted. What does not belong to it is left out; a link in it, or anything
-/// else that is no file, is refused.
+/// Reads the files of a skill; `is_whole` selects its entire directory. Files that do not belong to
+/// it are left out. A symlink or another special file among the selected ones is refused.
 pub(crate) async fn bundle(
     tree: &Tree,
     candidate: &Candidate,
@@ -247,7 +251,8 @@ pub(crate) async fn bundle(
     })
 }
 
-/// Words of a text that may be paths, in lower case: of files, and with a `/` at the end of folders.
+/// Returns the words of a text that may be paths, in lower case: file paths, and directory paths
+/// with a trailing `/`.
 fn cited(text: &str) -> BTreeSet<String> {
     let is_in_path = |c: char| c.is_alphanumeric() || "-_./+".contains(c);
     let words = text.split(|c: char| !is_in_path(c));
@@ -262,7 +267,7 @@ fn cited(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Whether a text names a file, or a folder that it is in.
+/// Whether a text mentions a file or one of its parent directories.
 fn is_cited(names: &[String], cited: &BTreeSet<String>) -> bool {
     let path = names.join("/").to_lowercase();
     let mut folders = path
@@ -271,7 +276,7 @@ fn is_cited(names: &[String], cited: &BTreeSet<String>) -> bool {
     cited.contains(&path) || folders.any(|folder| cited.contains(folder))
 }
 
-/// Whether a name is that of a document of this kind, whatever its ending.
+/// Whether a file name begins with the name of this kind of document, with any extension.
 fn is_document(name: &str, kind: &str) -> bool {
     name.to_lowercase().starts_with(kind)
 }

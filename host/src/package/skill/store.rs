@@ -1,4 +1,7 @@
-//! The folder of skills and its lock file: what was installed, changed by one command at a time.
+//! Directory of skills and its lock file: the installed skills, changed by one command at a time.
+//!
+//! [`SkillStore::open`] takes a lock for the duration of a command. Files that the user wrote are
+//! replaced only if that is forced, and are then moved to a directory that discovery ignores.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,16 +19,16 @@ use crate::skill::{AllAvailable, FILE, FOLDER, Root, Source, discover, key};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LockedSkill {
-    /// Source of it: an absolute path.
+    /// Source, an absolute path.
     pub(crate) source: source::Source,
-    /// Folder in the source; none for the source itself.
+    /// Directory in the source; none for the source itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) within: Option<String>,
-    /// Commit that it was taken from.
+    /// Commit that it was installed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<String>,
     pub(crate) digest: String,
-    /// Key that their signature was checked with; `None` when no key was configured.
+    /// Key that the signature was checked with; `None` if no key was configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
 }
@@ -45,7 +48,7 @@ impl Entry for LockedSkill {
 }
 
 impl LockedSkill {
-    /// Source, folder in it and commit, for people.
+    /// Returns source, directory and commit, for people.
     pub(crate) fn origin(&self) -> String {
         let within = self.within.iter().map(|within| format!("/{within}"));
         let commit = self
@@ -60,29 +63,30 @@ impl LockedSkill {
     }
 }
 
-/// State of the place that a skill of a name has.
+/// State of the location that a skill's name refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Free: nothing is there, and nothing was installed.
+    /// Free: there is no file, and no skill was installed.
     Free,
     Installed,
-    /// Holds other files than were installed.
+    /// Installed, but the files were changed since.
     Edited,
-    /// Gone, although it was installed.
+    /// Installed, but its directory is missing.
     Gone,
-    /// Holds something that was not installed; the path of that, which may be a file or be spelt otherwise.
+    /// A file or directory that was not installed has the name; the path of it, which may be
+    /// spelled differently.
     Own(PathBuf),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// There was none of this name.
+    /// No skill had the name.
     Installed,
-    /// Another one was installed before.
+    /// A previously installed skill is replaced.
     Replaced,
-    /// No change: these files are there already.
+    /// The same files are installed already.
     Unchanged,
-    /// Takes the place of something that somebody wrote, which is kept.
+    /// A user-written skill is replaced, and kept elsewhere.
     Forced,
 }
 
@@ -90,14 +94,14 @@ pub(crate) struct SkillStore {
     pub(crate) skills: PathBuf,
     lock_path: PathBuf,
     lock: LockFile<LockedSkill>,
-    /// Names in the folder that are taken, each with what has it.
+    /// Names in use in the directory, each with the path that uses it.
     taken: Vec<(String, PathBuf)>,
-    /// Held until the command ends.
+    /// Lock that is held until the command ends.
     _exclusive: File,
 }
 
 impl SkillStore {
-    /// Reads what is installed, once no other command changes it; calls `waits` while one does.
+    /// Opens the store and waits until no other command changes it; calls `waits` before waiting.
     pub(crate) fn open(config: &Path, waits: impl FnOnce()) -> anyhow::Result<Self> {
         let lock_path = config.join(LockedSkill::FILE_NAME);
         let exclusive = lock_beside(&lock_path, waits)
@@ -115,18 +119,18 @@ impl SkillStore {
         })
     }
 
-    /// Reads again which names are taken: somebody may have written a skill while a question stood there.
+    /// Lists the names in use again: the user may have written a skill while a question was open.
     pub(crate) fn look_again(&mut self) {
         self.taken = taken(&self.skills);
     }
 
-    /// Returns the name under which a skill was installed, in whatever spelling it is asked for.
+    /// Returns the exact name that a skill was installed under; `name` may differ in spelling.
     pub(crate) fn spelled(&self, name: &str) -> String {
         let own = spelled(self.lock.entries.keys(), name);
         own.map_or_else(|| name.to_owned(), Clone::clone)
     }
 
-    /// Returns the key that a name is pinned to, in whatever spelling.
+    /// Returns the key that a name is pinned to; `name` may differ in spelling.
     pub(crate) fn pinned(&self, name: &str) -> Option<&str> {
         let own = spelled(self.lock.keys.keys(), name)?;
         self.lock.keys.get(own).map(String::as_str)
@@ -149,14 +153,14 @@ impl SkillStore {
         }
     }
 
-    /// Lists what has the name, in whatever spelling: of two skills with one name one is never used.
+    /// Lists the paths that use a name in any spelling. A session would use only one of them.
     fn of_same_name(&self, name: &str) -> impl Iterator<Item = &PathBuf> {
         let name = key(name);
         let named = self.taken.iter().filter(move |(taken, _)| *taken == name);
         named.map(|(_, path)| path)
     }
 
-    /// Decides what installing a skill would change. What somebody wrote is not replaced unless that is forced.
+    /// Decides the effect of installing a skill. User-written files are not replaced unless forced.
     pub(crate) fn change(
         &self,
         name: &str,
@@ -216,7 +220,8 @@ impl SkillStore {
         }
     }
 
-    /// Puts a skill in its place and notes it. Returns where what was there is kept, if somebody wrote that.
+    /// Moves a skill into place and records it. Returns the new path of user-written files that it
+    /// replaced.
     pub(crate) fn put(
         &mut self,
         name: &str,
@@ -225,7 +230,7 @@ impl SkillStore {
         change: Change,
     ) -> anyhow::Result<Option<PathBuf>> {
         let folder = self.skills.join(name);
-        // Somebody may have edited it while the question stood there.
+        // The user may have edited the skill while a question was open.
         let now = self.change(name, &new, change == Change::Forced, true)?;
         ensure!(
             now == change,
@@ -260,7 +265,8 @@ impl SkillStore {
             .replace(&self.lock_path, (name, &pinned), new, put)
     }
 
-    /// Removes what is in a name's place. What somebody wrote is kept, and the path of it returned.
+    /// Removes the skill or file at a name's location. User-written files are kept, and their new
+    /// path is returned.
     pub(crate) fn remove(&mut self, name: &str, place: &Place) -> anyhow::Result<Option<PathBuf>> {
         let own = self.spelled(name);
         let folder = match place {
@@ -284,7 +290,7 @@ impl SkillStore {
     }
 }
 
-/// Finds a name in whatever spelling, the same one before others.
+/// Finds a name in any spelling; an exact match wins.
 fn spelled<'a>(names: impl Iterator<Item = &'a String> + Clone, name: &str) -> Option<&'a String> {
     let is_same = |own: &&String| key(own) == key(name);
     names
@@ -293,8 +299,8 @@ fn spelled<'a>(names: impl Iterator<Item = &'a String> + Clone, name: &str) -> O
         .or_else(|| names.clone().find(is_same))
 }
 
-/// Lists what is in a folder of skills by name, each name in the form in which names are compared: everything at its top, and
-/// every skill that a session would find deeper, used or not.
+/// Lists the names in use in a directory of skills, in the form in which names are compared: all
+/// top-level entries, and all skills that a session would find deeper, even unused ones.
 pub(crate) fn taken(skills: &Path) -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(skills).into_iter().flatten().flatten();
     let tops = entries.flat_map(|entry| {
@@ -314,6 +320,6 @@ pub(crate) fn taken(skills: &Path) -> Vec<(String, PathBuf)> {
         let folder = path.parent().filter(|_| is_file).unwrap_or(path);
         (key(name), folder.to_owned())
     });
-    // Those at the top are found again; one path twice is one.
+    // Discovery finds the top-level skills again; duplicates of the same path are harmless.
     tops.chain(deeper).collect()
 }

@@ -1,4 +1,7 @@
-//! Files of a source: listed first, and read once somebody wants them.
+//! Files of a source. They are listed first, and read only when they are needed.
+//!
+//! A source is a directory, an archive in memory, or a git commit; the callers do not distinguish
+//! them. Directories that sessions ignore are not listed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,27 +19,28 @@ use super::git::Objects;
 use crate::beneath::{self, Missing};
 use crate::skill::{self, is_skipped};
 
-/// Most files of a source that are listed.
+/// Maximum number of files that are listed.
 pub(super) const MAX_LISTED: usize = 50_000;
 
-/// Deepest level of folders that is listed.
+/// Maximum depth of directories that are listed.
 const MAX_DEPTH: usize = 16;
 
-/// Name of the folder that skills are in.
+/// Name of a directory of skills.
 const SKILLS: &str = skill::FOLDER;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Listed {
     File,
-    /// Entry that no skill is made of, with what it is.
+    /// Special file that cannot be part of a skill, with a description.
     Odd(&'static str),
-    /// Folder that is not looked into, because nothing in it can be part of a skill.
+    /// Directory that is skipped because nothing in it can be part of a skill.
     Hidden,
 }
 
-/// Returns the number of names that lead to a folder of which nothing is ever part of a skill, of the folders that lead to an
-/// entry: one that no session looks into. `.claude/skills` and the like hold skills of their own, and so do `skills/.curated` and
-/// the like, in which collections are kept apart.
+/// Given the directories on an entry's path, returns the length of the prefix that names a skipped
+/// directory. Skipped directories are those that sessions ignore, for example hidden ones, except
+/// `.claude/skills` and the like, which contain skills, and `skills/.curated` and the like, which
+/// are separate collections.
 pub(super) fn hides(folders: &[String]) -> Option<usize> {
     let mut above = "";
     let mut folders = folders.iter().zip(1..).peekable();
@@ -51,7 +55,7 @@ pub(super) fn hides(folders: &[String]) -> Option<usize> {
     None
 }
 
-/// Whether a hidden folder in `above` is a collection of skills, such as `skills/.curated`.
+/// Whether a hidden directory in `above` is a collection of skills, for example `skills/.curated`.
 fn is_collection(above: &str, name: &str) -> bool {
     above == SKILLS && name.starts_with('.') && name != ".git"
 }
@@ -67,7 +71,7 @@ enum Content {
 pub(crate) struct Tree {
     pub(super) listed: BTreeMap<Vec<String>, Listed>,
     content: Content,
-    /// Name of the source: of its folder, or of the one folder in an archive.
+    /// Name of the source: of its directory, or of the only top-level directory in an archive.
     pub(super) name: String,
 }
 
@@ -87,7 +91,8 @@ impl Tree {
         })
     }
 
-    /// Lists what was read from an archive of a folder, or of what is in one.
+    /// Lists the entries of an archive. If all entries are in one top-level directory, that
+    /// directory is the root.
     pub(super) fn memory(entries: Entries, file: &str) -> Self {
         let Entries { files, odd, hidden } = entries;
         let all = || files.keys().chain(odd.keys()).chain(&hidden);
@@ -129,12 +134,12 @@ impl Tree {
         }
     }
 
-    /// Whether it is a folder of this machine, whose name somebody chose.
+    /// Whether the source is a directory on this machine, whose name the user chose.
     pub(super) fn is_folder(&self) -> bool {
         matches!(self.content, Content::Folder(_))
     }
 
-    /// Reads files, at most so many bytes of all of them.
+    /// Reads files, at most `max_bytes` in total.
     pub(super) async fn read(
         &self,
         wanted: &[Vec<String>],
@@ -161,7 +166,8 @@ impl Tree {
     }
 }
 
-/// Reads a regular file beneath a folder, wherever links may have been put meanwhile; one byte more than the limit at most.
+/// Reads a regular file below a directory, without following symlinks that were created meanwhile.
+/// Returns at most one byte more than the limit.
 fn read_plain(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result<Vec<u8>> {
     let path = names.join("/");
     let shown = path.escape_debug();
@@ -185,7 +191,7 @@ fn read_plain(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result<Vec<
     bytes.with_context(|| format!("`{shown}` changed while it was read"))
 }
 
-/// The name of the folder around the last of these.
+/// Returns the name of the parent of the last directory in a path; empty if there is none.
 fn parent(names: &[String]) -> &str {
     match names {
         [.., parent, _] => parent,
@@ -208,10 +214,10 @@ fn list(
         let entry = entry.context("cannot read a folder")?;
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
-        // Of the entry itself: nothing is opened, and no link is followed.
+        // Metadata of the entry itself: opens nothing and follows no symlink.
         let found = entry.metadata();
         let found = found.with_context(|| format!("cannot read {}", path.display()))?;
-        // Of a hidden folder only the skills that it holds are of interest.
+        // In a hidden directory only its skills are of interest.
         if let [.., last] = above.as_slice()
             && is_skipped(last)
             && name != SKILLS

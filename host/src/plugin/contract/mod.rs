@@ -1,8 +1,9 @@
 //! Versions of the contract that this host supports.
 //!
-//! A component names the version it was built against in each interface (`rind:plugin/log@0.1.0`), and the SDKs stamp it into
-//! a section of their own ([`stamp`]). Both are read before anything is compiled: a component that is newer than this host, or
-//! too old for it, is refused with the version that it wants and those that there are.
+//! A component names the version that it was built against in each interface
+//! (`rind:plugin/log@0.1.0`), and the SDKs stamp the version into a section of their own
+//! ([`stamp`]). Both are read before anything is compiled: a component that is newer than this
+//! host, or too old for it, is refused with the version that it needs and the supported versions.
 
 #[cfg(feature = "evolution")]
 #[path = "../../../../tests/evolution/next.rs"]
@@ -23,26 +24,27 @@ use crate::point::catalog;
 /// Prefix of the contract's interfaces.
 const PACKAGE: &str = "rind:plugin/";
 
-/// The version of `wit/`.
+/// Version of `wit/`.
 pub const CURRENT: &str = version_of(include_str!("../../../../wit/world.wit"));
 
-/// The files of the contract; released versions are in folders below it.
+/// Files of the contract. Released versions are in subdirectories.
 pub(crate) static WIT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
 
 /// Adds the functions of one interface to its instance in a linker.
 pub(super) type Link = fn(&mut LinkerInstance<'_, HostState>) -> wasmtime::Result<()>;
 
-/// A version of the contract: its differences from the newest. An interface that is not listed is bound and linked as there,
-/// with its types.
+/// Version of the contract, described by its differences from the newest version. Interfaces that
+/// are not listed are bound and linked with the types of the newest version.
 pub(super) struct ContractVersion {
     number: &'static str,
     /// Interfaces that the host offers with other functions or types.
     imports: &'static [(&'static str, Link)],
-    /// Points with other types, or another name: the interface, the point of the catalog, its types.
+    /// Points with other types or another name: the interface, the point in the catalog, its types.
     points: &'static [(&'static str, &'static str, &'static dyn Binding)],
 }
 
-/// Every supported version, oldest first; of those that components are taken for by their names (0.1.0, 0.1.1) the last.
+/// Supported versions, oldest first. Of versions with semver-compatible names (0.1.0 and 0.1.1),
+/// only the last one is listed.
 static VERSIONS: &[ContractVersion] = &[
     ContractVersion {
         number: CURRENT,
@@ -72,7 +74,8 @@ fn find(wanted: &Version) -> Option<&'static ContractVersion> {
     })
 }
 
-/// Finds the point behind an exported interface, and its types in the version that the component names.
+/// Finds the point of an exported interface, with its types in the version that the component
+/// names.
 pub(super) fn binding(
     interface: &str,
     version: &str,
@@ -86,7 +89,8 @@ pub(super) fn binding(
     Some((row.name, hooks::current(row.name)?))
 }
 
-/// Adds an interface to a linker under the name that it has in each version; `module` is the name of its bindings.
+/// Adds an interface to a linker under its name in each supported version. `module` is the name of
+/// its bindings.
 pub(super) fn link(
     linker: &mut Linker<HostState>,
     module: &str,
@@ -102,7 +106,7 @@ pub(super) fn link(
     Ok(())
 }
 
-/// The version in the first line of a WIT file, `package rind:plugin@0.1.0;`.
+/// Returns the version in the first line of a WIT file, `package rind:plugin@0.1.0;`.
 const fn version_of(wit: &str) -> &str {
     let bytes = wit.as_bytes();
     let mut start = 0;
@@ -116,26 +120,28 @@ const fn version_of(wit: &str) -> &str {
     wit.split_at(end).0.split_at(start + 1).1
 }
 
-/// Splits `rind:plugin/pre-tool@0.1.0` into name and version; `None` for interfaces of others.
+/// Splits `rind:plugin/pre-tool@0.1.0` into name and version; `None` for interfaces of other
+/// packages.
 pub(super) fn split(interface: &str) -> Option<(&str, &str)> {
     let rest = interface.strip_prefix(PACKAGE)?;
     Some(rest.split_once('@').unwrap_or((rest, "")))
 }
 
-/// Whether components of version `a` and of version `b` are taken for each other by their names: up to 1.0 those of one minor
-/// number, after that those of one major number.
+/// Whether versions `a` and `b` are semver-compatible by name: the same minor number below 1.0, the
+/// same major number from 1.0 on.
 fn is_same_line(a: &Version, b: &Version) -> bool {
     a.major == b.major && (a.major > 0 || a.minor == b.minor)
 }
 
-/// Whether components of this version pass for those of the contract here by their names.
+/// Whether a version is semver-compatible with the current contract.
 #[cfg(feature = "cli")]
 fn is_line_of_current(version: &str) -> bool {
     let (version, current) = (Version::parse(version), Version::parse(CURRENT));
     version.is_ok_and(|version| current.is_ok_and(|current| is_same_line(&version, &current)))
 }
 
-/// Checks that a version is supported. `what` has it, and begins the error: "it imports `rind:plugin/log@0.9.0`".
+/// Checks that a version is supported. `what` names the origin of the version and begins the error,
+/// for example "it imports `rind:plugin/log@0.9.0`".
 pub(super) fn check(what: &str, version: &str) -> Result<(), Error> {
     let refuse = |todo: &str| {
         Err(Error::Contract {
@@ -162,7 +168,7 @@ pub(super) fn check(what: &str, version: &str) -> Result<(), Error> {
     refuse(rebuild)
 }
 
-/// Longest version that is repeated in an error, in bytes.
+/// Maximum length in bytes of a version that is quoted in an error.
 const MAX_VERSION_BYTES: usize = 32;
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
-//! The section that SDKs stamp into components: contract version, language, and the SDK with its own version.
+//! Custom section that SDKs stamp into components: contract version, language, and the SDK with its
+//! own version.
 //!
-//! A component without it is taken by the names of its interfaces alone. Beside it stands the manifest that the plugin was built
-//! with, so that the component is a whole plugin wherever it goes.
+//! A component without a stamp is judged by the names of its interfaces alone. A second section
+//! contains the manifest that the plugin was built with, so that the component file alone is a
+//! complete plugin.
 
 use std::io;
 
@@ -11,16 +13,18 @@ use wasmparser::{Parser, Payload};
 use super::{Error, check, split};
 use crate::text;
 
-/// Name of the custom section. It holds JSON: `{"contract":"0.1.0","language":"rust","sdk":"rind-sdk 0.1.0"}`.
+/// Name of the custom section. The section contains JSON:
+/// `{"contract":"0.1.0","language":"rust","sdk":"rind-sdk 0.1.0"}`.
 pub const SECTION: &str = "rind:contract";
 
-/// Name of the custom section with the manifest, as in a packed plugin, which has all files of the plugin under such names.
+/// Name of the custom section with the manifest. A packed plugin stores all its files in sections
+/// with this prefix.
 pub const MANIFEST_SECTION: &str = "rind:file/plugin.toml";
 
-/// Longest section that is read, in bytes.
+/// Maximum length of a section that is read, in bytes.
 const MAX_SECTION_BYTES: usize = 1024;
 
-/// Longest text of a stamp that is shown, in bytes.
+/// Maximum length of a stamp's text that is shown, in bytes.
 const MAX_TEXT_BYTES: usize = 64;
 
 /// Stamp of a component: contract version, language and SDK that it was built with.
@@ -64,7 +68,7 @@ pub fn append_manifest(component: &mut Vec<u8>, manifest: &[u8]) -> io::Result<(
     Ok(())
 }
 
-/// Reads the manifest that a component was built with.
+/// Returns the manifest that a component was built with; `None` if it carries none.
 #[must_use]
 pub fn manifest_of(component: &[u8]) -> Option<Vec<u8>> {
     let mut depth = 0_usize;
@@ -90,13 +94,13 @@ fn append(component: &mut Vec<u8>, name: &str, content: &[u8]) {
     write_length(&mut section, name.len());
     section.extend(name.as_bytes());
     section.extend(content);
-    // 0 is the id of a custom section.
+    // The id of a custom section is 0.
     component.push(0);
     write_length(component, section.len());
     component.extend(section);
 }
 
-/// Writes a length as WebAssembly does, in LEB128.
+/// Writes a length in unsigned LEB128, as WebAssembly does.
 fn write_length(bytes: &mut Vec<u8>, mut length: usize) {
     loop {
         let low = u8::try_from(length & 0x7f).unwrap_or_default();
@@ -108,14 +112,14 @@ fn write_length(bytes: &mut Vec<u8>, mut length: usize) {
     }
 }
 
-/// Checks the versions that a component was built against, by its stamps and by the names of its interfaces. Returns its
-/// stamp, if it has one. A component that is put together from several has several; each must be supported.
+/// Checks the contract versions in a component's stamps and interface names. Returns the first
+/// stamp, if there is one. A composed component has several stamps; each version must be supported.
 pub(in super::super) fn read(bytes: &[u8]) -> Result<Option<Stamp>, Error> {
     let mut first = None;
     let mut names = Vec::new();
     let mut depth = 0_usize;
     for payload in Parser::new(0).parse_all(bytes) {
-        // What cannot be parsed is for the compiler to refuse, which says more of it.
+        // Leave bytes that do not parse to the compiler, whose error is more precise.
         let Ok(payload) = payload else { break };
         match payload {
             Payload::Version { .. } => depth += 1,
@@ -126,7 +130,7 @@ pub(in super::super) fn read(bytes: &[u8]) -> Result<Option<Stamp>, Error> {
                 check(&what, &stamp.contract)?;
                 first.get_or_insert(stamp);
             }
-            // Only the outermost component speaks with the host.
+            // Only the imports and exports of the outermost component are linked to the host.
             Payload::ComponentImportSection(section) if depth == 1 => {
                 let imports = section.into_iter().flatten();
                 names.extend(imports.map(|import| ("imports", import.name.name.to_owned())));
@@ -172,7 +176,7 @@ mod tests {
         let stamp = Stamp {
             contract: CURRENT.to_owned(),
             language: "python".to_owned(),
-            // Long enough for a length of two bytes.
+            // Long enough that its length takes two LEB128 bytes.
             sdk: format!("rind-sdk {}", "9".repeat(50)),
         };
         let mut component = b"\0asm\x0d\0\x01\0".to_vec();

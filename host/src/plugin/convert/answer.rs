@@ -1,4 +1,5 @@
-//! Answers of plugins' tools, from what guests gave out to our types. Text in them leaves the guest here, through [`Sanitizer`].
+//! Converts answers of plugin tools into the host's types. All text is sanitized here, through
+//! [`Sanitizer`].
 
 use super::super::bindings::rind::plugin::types as wt;
 use super::super::sanitize::Sanitizer;
@@ -7,7 +8,7 @@ use crate::message::part::MAX_PARTS;
 use crate::message::{Blob, Part};
 use crate::tool::ToolOutput;
 
-/// Makes an answer of what a tool gave out. One that breaks the contract is a fault of the tool.
+/// Converts the answer of a tool. An answer that breaks the contract is an error of the tool.
 pub(in super::super) fn answer(answer: wt::Answer, sanitizer: Sanitizer<'_>) -> ToolOutput {
     let n_parts = answer.parts.len();
     if n_parts > MAX_PARTS {
@@ -32,7 +33,7 @@ pub(in super::super) fn answer(answer: wt::Answer, sanitizer: Sanitizer<'_>) -> 
             }
             wt::AnswerPart::Bytes(bytes) => {
                 let media_type = sanitizer.text("media type", bytes.media_type);
-                // What can be read as text is one, whatever it is called.
+                // Valid UTF-8 is sanitized as text, regardless of its media type.
                 let content = match String::from_utf8(bytes.content) {
                     Ok(text) => sanitizer.text("result", text).into_bytes(),
                     Err(no_text) => no_text.into_bytes(),

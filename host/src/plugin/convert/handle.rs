@@ -1,4 +1,7 @@
-//! Payloads on their way to a guest: small ones are copied, large ones are lent as a handle.
+//! Payloads passed to a guest: small ones are copied, large ones are lent as a handle.
+//!
+//! A conversation may be large, so a hook gets a handle and reads only the parts that it needs
+//! (`imports/handles.rs`).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -10,7 +13,8 @@ use super::super::host::CurrentCall;
 use crate::message::Message;
 use crate::point::payload as p;
 
-/// The payload behind the handle of the call that runs. It is shared with the dispatcher, not copied.
+/// Payload that the guest reads through a handle during the current call. The dispatcher and the
+/// call share it without a copy.
 #[derive(Clone)]
 pub(in super::super) enum Lent {
     /// Payload of `context`.
@@ -25,17 +29,17 @@ pub(in super::super) enum Lent {
     FinishedCall(Arc<p::FinishedCall>),
 }
 
-/// A payload that is converted for guests, or lent.
+/// Payload that is converted for guests, or lent as a handle.
 pub(in super::super) trait Show {
-    /// [`Converted`], or a handle.
+    /// Either [`Converted`] or a handle.
     type Shown;
 
     /// Converts the payload, or lends it to `call`.
     fn show(&self, call: &mut CurrentCall) -> Self::Shown;
 }
 
-/// A payload that guests are shown as it is. Of two methods of one name the one that takes fewer references is chosen, so
-/// `payload.show(call)` prefers [`Show`] where a payload has both.
+/// Payload that guests get unconverted. Method resolution prefers the candidate with fewer
+/// references, so `payload.show(call)` picks [`Show`] for a payload that implements both.
 pub(in super::super) trait ShowAsIs {
     type Shown;
 
@@ -50,10 +54,11 @@ impl<'a, T> ShowAsIs for &'a T {
     }
 }
 
-/// A payload in the generated type.
+/// Payload in the generated type.
 pub(in super::super) struct Converted<T>(pub(in super::super) T);
 
-/// Form of a shown payload that generated functions take: handles by value, all else by reference.
+/// Form in which the generated functions take a payload: handles by value, everything else by
+/// reference.
 pub(in super::super) trait Argument {
     type As<'a>
     where
@@ -92,7 +97,7 @@ impl<T: 'static> Argument for Resource<T> {
     }
 }
 
-/// Returns the text that a hook may hand on unchanged.
+/// Returns the text of the payload that a hook may return unchanged.
 pub(in super::super) fn given(payload: &dyn Any) -> Option<&str> {
     let input = payload
         .downcast_ref()
@@ -106,7 +111,7 @@ pub(in super::super) fn given(payload: &dyn Any) -> Option<&str> {
     text.map(String::as_str)
 }
 
-/// There is one payload in a call, so its handles need no number of their own.
+/// Handle number. A call has only one payload, so a single number is enough.
 const ONLY: u32 = 0;
 
 macro_rules! lent {

@@ -1,6 +1,7 @@
-//! Payloads on the way to a guest, outcomes and answers on the way out of it.
+//! Conversion of payloads for guests, and of outcomes and answers from guests.
 //!
-//! Field for field, no decisions. What an outcome may change is decided in [`crate::point::merge`].
+//! Fields are converted one by one, without decisions. [`crate::point::merge`] decides which
+//! changes of an outcome take effect.
 
 mod answer;
 mod handle;
@@ -15,10 +16,10 @@ pub(super) use payload::{effect_class_from, message, part, tool_call};
 use super::bindings::rind::plugin::types as wt;
 use super::sanitize::Sanitizer;
 
-/// Longest text of an error or a reason that a guest may give, in bytes.
+/// Maximum length in bytes of an error or a reason from a guest.
 pub(super) const MAX_REASON_BYTES: usize = 2048;
 
-/// Describes an error that a guest returned, with its kind.
+/// Describes an error that a guest returned, including its kind.
 pub(super) fn guest_error(error: wt::Error, sanitizer: Sanitizer<'_>) -> String {
     let (kind, text) = match error {
         wt::Error::InvalidInput(text) => ("invalid input", text),

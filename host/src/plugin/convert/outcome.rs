@@ -1,7 +1,8 @@
-//! Outcomes on the way out of a guest. Every text in them leaves it here, through [`Sanitizer`]; reasons become one line,
-//! because they end on terminals and before models.
+//! Sanitizes the outcomes that guests return. Every text in an outcome passes through
+//! [`Sanitizer`]; reasons become one line, because terminals and models show them.
 //!
-//! A row takes a type apart without a rest, so that no field and no case is left out.
+//! Each row destructures a type completely, so that the compiler reports a new field or case that
+//! is not handled.
 
 use super::super::bindings::exports::rind::plugin::implement as wi;
 use super::super::bindings::rind::plugin::types as wt;
@@ -12,19 +13,19 @@ use crate::point::failure::Failure;
 use crate::point::outcome::*;
 use crate::point::payload::{Assessment, Decision, PromptPart, Tier};
 
-/// Longest line of a log or a notice, in bytes.
+/// Maximum length of a log or notice line, in bytes.
 const MAX_LINE_BYTES: usize = 4096;
 
-/// Longest name of a metric, in bytes.
+/// Maximum length of a metric name, in bytes.
 const MAX_METRIC_BYTES: usize = 128;
 
-/// Data that a guest gave out.
+/// Data that a guest returned.
 pub(in super::super) trait Sanitize {
-    /// Sanitizes every text in place; `sanitizer` is the way out for the call that was answered.
+    /// Sanitizes every text in place. `sanitizer` belongs to the call that returned the data.
     fn sanitize(&mut self, sanitizer: Sanitizer<'_>);
 }
 
-/// Text that leaves in one of the ways below.
+/// Text, possibly optional or repeated, to which a sanitizing function is applied.
 trait Text {
     fn each(&mut self, sanitize: &impl Fn(String) -> String);
 }
@@ -59,10 +60,10 @@ macro_rules! without_text {
         }
     )*};
 }
-// A blob is told by its id alone: what else is said of it is the host's to know.
+// A guest refers to a blob by its id alone; the host looks up the rest.
 without_text!(bool, u32, f64, Decision, Tier, wt::Blob);
 
-/// Sanitizes a field in the way that its row names.
+/// Sanitizes a field with the method that its row names.
 macro_rules! field {
     ($sanitizer:ident, $field:ident) => {
         $field.sanitize($sanitizer)
@@ -137,7 +138,7 @@ impl Sanitize for Effect {
     }
 }
 
-/// The outcome of an implementation of a plugin-defined point.
+/// Sanitizes the outcome of an implementation of a plugin-defined point.
 pub(in super::super) fn point_outcome(
     outcome: wi::Outcome,
     sanitizer: Sanitizer<'_>,

@@ -1,4 +1,4 @@
-//! Payloads, from our types to those that guests see.
+//! Converts payloads from the host's types to the types that guests see.
 
 use super::super::bindings::rind::plugin::{payloads as wp, types as wt};
 use super::super::host::CurrentCall;
@@ -112,7 +112,7 @@ impl Show for p::ProposedCall {
     }
 }
 
-/// Field for field; what a host's type has besides, guests do not see.
+/// Converts records field by field. Fields that only the host's type has are not shown to guests.
 macro_rules! records {
     ($($record:ident { $($field:ident),* $(; $converted:ident)? })*) => {$(
         impl Show for p::$record {

@@ -1,4 +1,4 @@
-//! `rind:plugin/agents`: running subagents. Linked only where it was granted.
+//! `rind:plugin/agents`: running subagents. Linked only if granted.
 
 use super::super::bindings::rind::plugin::agents;
 use super::super::host::HostState;

@@ -1,5 +1,5 @@
-//! `rind:plugin/ask`: questions to the person. Every text of the guest is one escaped line; the call's deadline stands still while
-//! the person thinks.
+//! `rind:plugin/ask`: questions to the person. Every text of the guest becomes one escaped line.
+//! The call's deadline is paused until the person answers.
 
 use super::super::bindings::rind::plugin::ask;
 use super::super::host::HostState;
@@ -7,13 +7,13 @@ use super::super::sanitize::Sanitizer;
 use crate::point::deadline::paused;
 use crate::point::handle::{HandleError, PersonAnswer, PersonQuestion, QuestionKind};
 
-/// Longest question and longest answer, in bytes.
+/// Maximum length of a question and of an answer, in bytes.
 pub(super) const MAX_TEXT_BYTES: usize = 1_000;
 
-/// Longest option, in bytes.
+/// Maximum length of an option, in bytes.
 const MAX_OPTION_BYTES: usize = 100;
 
-/// Fewest and most options: each is one digit to type.
+/// Allowed number of options; each is selected by typing one digit.
 const OPTIONS: std::ops::RangeInclusive<usize> = 2..=9;
 
 impl ask::Host for HostState {

@@ -1,4 +1,5 @@
-//! `rind:plugin/blobs`: bytes of content that is not text. Linked always; which of them may be read is checked here.
+//! `rind:plugin/blobs`: content that is not text. Always linked; each read checks that the plugin
+//! may read that blob.
 
 use super::super::bindings::rind::plugin::blobs;
 use super::super::convert::Lent;
@@ -8,7 +9,7 @@ use crate::message::{Blob, Message};
 use crate::point::handle::HandleError;
 use crate::point::trace::AccessOutcome;
 
-/// Most bytes of one read.
+/// Maximum length of one read, in bytes.
 pub(super) const MAX_READ_BYTES: u64 = 8 << 20;
 
 impl blobs::Host for HostState {
@@ -29,7 +30,8 @@ impl blobs::Host for HostState {
 }
 
 impl HostState {
-    /// Whether the plugin may read a blob: what it was shown in this call, or anything of a session that it may read.
+    /// Whether the plugin may read a blob: one that it was shown in this call, or any blob of a
+    /// session that it may read.
     fn may_read(&self, id: &str) -> bool {
         let is_it = |blob: &Blob| blob.id == id;
         let is_lent = || match &self.call.lent {

@@ -1,4 +1,5 @@
-//! `rind:plugin/caller`: answers about the caller of the call that runs, each from [`CurrentCall`](super::super::host::CurrentCall).
+//! `rind:plugin/caller`: information about the caller of the current call, from
+//! [`CurrentCall`](super::super::host::CurrentCall).
 
 use super::super::bindings::rind::plugin::{caller, types};
 use super::super::host::HostState;

@@ -1,7 +1,7 @@
-//! `rind:plugin/files`: files in the granted folders, whole and by path.
+//! `rind:plugin/files`: whole-file access by path in the granted directories.
 //!
-//! Linked for all: a component that does not declare `filesystem` and imports it is refused before it is linked, and every
-//! call is judged by the folders that were granted.
+//! Linked for every plugin: a component that imports this interface without declaring `filesystem`
+//! is refused before linking, and each call checks the granted directories.
 
 use super::super::bindings::rind::plugin::files;
 use super::super::host::HostState;
@@ -9,8 +9,9 @@ use crate::folder::{EntryKind, FolderError, GrantedFolders};
 use crate::point::handle::HandleError;
 use crate::point::trace::AccessOutcome;
 
-/// Bytes up to which an append to the plugin's own files stays on the current thread, once its folder has been counted: it goes
-/// to the disk that sessions are written to at every step, and changing the thread would take longer than the write.
+/// Maximum size of an append to the plugin's own files that runs on the current thread instead of
+/// the blocking pool, once the directory was counted. The disk is the one that sessions are written
+/// to at every step, and switching threads would take longer than the write.
 const INLINE_BYTES: usize = 16 << 10;
 
 impl files::Host for HostState {
@@ -76,8 +77,8 @@ impl files::Host for HostState {
 }
 
 impl HostState {
-    /// Does blocking work on files, and records when it did not work. A call that is cancelled leaves the work to end by
-    /// itself: a file is then written whole or not at all.
+    /// Runs blocking file work and records failures. If the call is cancelled, the work still
+    /// completes: a file is written whole or not at all.
     async fn on_files<T: Send + 'static>(
         &mut self,
         verb: &str,
@@ -90,7 +91,7 @@ impl HostState {
         self.answered(verb, &path, result)
     }
 
-    /// Leaves a record of what did not work.
+    /// Records a failed access and converts the error for the guest.
     fn answered<T>(
         &self,
         verb: &str,
@@ -103,7 +104,7 @@ impl HostState {
         })
     }
 
-    /// Leaves a record of an attempt that was refused or failed.
+    /// Records a refused or failed attempt.
     pub(super) fn record_files(&self, target: &str, error: &FolderError) {
         let outcome = if error.is_refusal() {
             AccessOutcome::Denied
@@ -114,7 +115,7 @@ impl HostState {
     }
 }
 
-/// Runs work on files off the async threads.
+/// Runs file work on the blocking pool.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FolderError> + Send + 'static,
 ) -> Result<T, FolderError> {

@@ -1,7 +1,8 @@
-//! `rind:plugin/handles`: the payload of the call that runs, read in parts.
+//! `rind:plugin/handles`: the payload of the current call, read in parts.
 //!
-//! The engine keeps a guest from holding a handle beyond its call. What is behind one stands in
-//! [`CurrentCall`](super::super::host::CurrentCall) for as long, so there is nothing to look up and nothing to leak.
+//! The engine prevents a guest from keeping a handle beyond its call. The payload behind the handle
+//! is in [`CurrentCall`](super::super::host::CurrentCall) for the same time, so no table lookup is
+//! needed and nothing can leak.
 
 use wasmtime::component::Resource;
 
@@ -10,13 +11,13 @@ use super::super::convert::{self, Lent};
 use super::super::host::HostState;
 use crate::message::{Content, Message};
 
-/// Most messages of one read.
+/// Maximum number of messages per read.
 const MAX_MESSAGES: usize = 100;
 
-/// Bytes of text after which a read of several messages ends.
+/// Text size in bytes at which a read of several messages ends.
 const MAX_MESSAGES_BYTES: usize = 8 << 20;
 
-/// Most bytes of one read of a text.
+/// Maximum length of one text read, in bytes.
 const MAX_READ_BYTES: u64 = 1 << 20;
 
 impl wh::Host for HostState {}
@@ -29,7 +30,7 @@ fn message(messages: &[Message], index: u32) -> Option<types::Message> {
     messages.get(index as usize).map(convert::message)
 }
 
-/// Reads several messages, within the bounds of one read.
+/// Returns several messages, within the limits of one read.
 fn range(messages: &[Message], start: u32, count: u32) -> Vec<types::Message> {
     let count = MAX_MESSAGES.min(count as usize);
     let mut n_bytes = 0_usize;
@@ -42,7 +43,7 @@ fn range(messages: &[Message], start: u32, count: u32) -> Vec<types::Message> {
     messages.take_while(fits).map(convert::message).collect()
 }
 
-/// Size of a message in bytes, of which there is at least one.
+/// Returns the size of a message in bytes.
 fn size(message: &Message) -> usize {
     let part = |part: &Content| match part {
         Content::Text { text } | Content::Thinking { text, .. } => text.len(),
@@ -53,7 +54,7 @@ fn size(message: &Message) -> usize {
     message.content.iter().map(part).sum::<usize>().max(1)
 }
 
-/// Reads part of a text in whole characters.
+/// Returns part of a text, cut at character boundaries.
 fn part(text: &str, offset: u64, length: u64) -> String {
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
     let end = offset.saturating_add(length.min(MAX_READ_BYTES));
@@ -64,8 +65,8 @@ fn part(text: &str, offset: u64, length: u64) -> String {
     text.get(start..end).unwrap_or_default().to_owned()
 }
 
-/// Answers the functions of each handle from the payload behind it. A handle of another kind than the one that was lent cannot
-/// exist; should the engine let one through, the guest traps.
+/// Implements the functions of each handle on the lent payload. A handle of another kind than the
+/// lent payload cannot exist; if the engine let one through, the guest traps.
 macro_rules! answers {
     ($($host:ident: $handle:ident { $($name:ident($($arg:ident: $ty:ty),*) -> $answer:ty: |$payload:ident| $value:expr;)* })*) => {$(
         impl wh::$host for HostState {

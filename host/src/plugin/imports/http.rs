@@ -1,4 +1,4 @@
-//! `rind:plugin/http`: requests to the hosts that were granted. All rules are those of [`crate::egress`].
+//! `rind:plugin/http`: requests to the granted hosts. All rules are in [`crate::egress`].
 
 use super::super::bindings::rind::plugin::http;
 use super::super::host::HostState;

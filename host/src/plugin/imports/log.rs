@@ -1,4 +1,5 @@
-//! `rind:plugin/log`: lines that are capped, escaped and counted.
+//! `rind:plugin/log`: log lines, with limits on length and number, and with control characters
+//! escaped.
 
 use std::sync::atomic::Ordering;
 
@@ -7,10 +8,11 @@ use super::super::host::HostState;
 use super::super::sanitize::Sanitizer;
 use crate::point::outcome::Level;
 
-/// Longest line, in bytes.
+/// Maximum length of a line, in bytes.
 pub(super) const MAX_LINE_BYTES: usize = 4096;
 
-/// Lines of one plugin in one session; after that it is cut off with a notice.
+/// Maximum number of lines per plugin and session; after that, one warning is logged and further
+/// lines are dropped.
 pub(in super::super) const MAX_LINES: u32 = 1000;
 
 impl log::Host for HostState {

@@ -1,7 +1,8 @@
-//! Imports of plugins: the host's interfaces, one file each, and the one table of them all.
+//! Imports of plugins: the host's interfaces, one file each, and the table of all of them.
 //!
-//! A row says what an interface needs and gives, its limits, and how it is linked. The check before loading, the linker,
-//! `rind plugin inspect` and the docs read it; a test holds it equal to `wit/`.
+//! A row contains the requirement of an interface, the access it gives, its limits, and its link
+//! function. The check before loading, the linker, `rind plugin inspect` and the docs use this
+//! table; a test compares it with `wit/`.
 
 mod agents;
 mod ask;
@@ -51,16 +52,16 @@ use crate::point::handle::{
 };
 use crate::session as sessions;
 
-/// The access of types alone.
+/// Access of interfaces that contain only types.
 const TYPES: &str = "data types, no access";
 
-/// The access of `files` and of `wasi:filesystem`.
+/// Access of `files` and of `wasi:filesystem`.
 pub(super) const FILES: &str = "files in the granted folders";
 
-/// The access of `http` and of `wasi:http`.
+/// Access of `http` and of `wasi:http`.
 const HTTP: &str = "requests to the granted hosts";
 
-/// A row of an interface of the contract.
+/// Creates the row of an interface of the contract.
 macro_rules! own {
     ($name:literal, $module:ident, $gives:expr) => {
         ImportRow::new(
@@ -77,8 +78,8 @@ macro_rules! own {
     };
 }
 
-/// Every interface that a plugin may import: those of `wit/` in the order of its world, then WASI. Of names that begin alike the
-/// longer stands first.
+/// Interfaces that a plugin may import: those of `wit/` in the order of its world, then WASI.
+/// Lookup is by prefix, so of two names with a common prefix the longer one comes first.
 pub const IMPORTS: &[ImportRow] = &[
     own!("types", types, TYPES),
     own!("payloads", payloads, TYPES),
@@ -162,7 +163,7 @@ pub const IMPORTS: &[ImportRow] = &[
     ]),
     own!("shell", shell, "reading what a shell command starts")
         .limits(&[Limit::Bytes(shell::MAX_COMMAND_BYTES, "a command")]),
-    // Its types come with it; the rest of the package is for servers.
+    // Linked together with `outgoing-handler`; the rest of the package is for servers.
     ImportRow::new(
         "wasi:http/types@",
         "data types of requests, no access by itself",
@@ -173,7 +174,7 @@ pub const IMPORTS: &[ImportRow] = &[
         .needs(Needs::Host)
         .limits(HTTP_LIMITS),
     ImportRow::new("wasi:filesystem/", FILES, Some(wasi::files)),
-    // What a language's standard library pulls in, linked to a context with nothing in it.
+    // Imports that a language's standard library always has, linked to an empty context.
     ImportRow::new(
         "wasi:io/",
         "streams, no access by themselves",
@@ -194,7 +195,7 @@ pub const IMPORTS: &[ImportRow] = &[
         "random numbers",
         Some(wasi::insecure_random),
     ),
-    // For standard libraries that always import it.
+    // Some standard libraries always import sockets.
     ImportRow::new(
         "wasi:sockets/",
         "linked, and denied at every use",
@@ -211,8 +212,9 @@ const HTTP_LIMITS: &[Limit] = &[
     Limit::Bytes(MAX_RESPONSE_BYTES, "a response"),
 ];
 
-/// Makes a linker with what was granted and nothing else. An interface that is not granted is not in the linker: an absent import
-/// is the strongest denial. Sockets only for plugins that say they cannot do without: their context denies every use.
+/// Builds a linker with exactly the granted interfaces. An interface that is not granted is absent
+/// from the linker, which is the strongest denial. Sockets are linked only for plugins that declare
+/// that they cannot do without: their context denies every use.
 pub(super) fn linker(
     engine: &Engine,
     granted: &Granted,

@@ -1,4 +1,4 @@
-//! `rind:plugin/model`: asking a model. Linked only where it was granted.
+//! `rind:plugin/model`: requests to a model. Linked only if granted.
 
 use super::super::bindings::rind::plugin::model;
 use super::super::host::HostState;

@@ -1,4 +1,4 @@
-//! Row of the table of imports: the requirement, what the import gives, its limits.
+//! Row of the table of imports: the requirement, the access, and the limits of an interface.
 
 use wasmtime::component::Linker;
 
@@ -16,20 +16,21 @@ pub enum Needs {
     Nothing,
     /// The side effect and the capability `session`.
     Session,
-    /// The side effect `filesystem`. Every call is judged by the granted folders, so it is linked without any as well.
+    /// The side effect `filesystem`. Every call checks the granted directories, so the interface is
+    /// linked even if none is granted.
     Folder,
     /// The side effect `network` and a granted host.
     Host,
-    /// A line under `[external]` and the capability of its name.
+    /// An entry under `[external]` and the capability of the same name.
     Call(ExternalCall),
-    /// Names under `[external] tools` and one of these tools.
+    /// Tool names under `[external] tools`, and the capability for one of them.
     Tool,
-    /// A line under `[compat]`.
+    /// An entry under `[compat]`.
     InertSockets,
 }
 
 impl Needs {
-    /// Describes what the manifest lacks, after the name of the import.
+    /// Describes the missing part of the manifest, as a continuation of the import's name.
     pub(in super::super) fn missing(self, manifest: &Manifest) -> Option<String> {
         let effect = match self {
             Self::Nothing | Self::InertSockets => None,
@@ -74,7 +75,8 @@ impl Needs {
         }
     }
 
-    /// Returns the reason why it is not linked with this grant, after "but"; `None` when it is.
+    /// Returns the reason why the interface is not linked with this grant, as a continuation of
+    /// "but"; `None` if it is linked.
     pub(in super::super) fn refusal(self, granted: &Granted) -> Option<String> {
         let has = |needs: Self| {
             granted
@@ -96,7 +98,7 @@ impl Needs {
     }
 }
 
-/// Displays the capability, as docs write it.
+/// Displays the capability as in the docs.
 impl std::fmt::Display for Needs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -114,9 +116,9 @@ impl std::fmt::Display for Needs {
 /// An upper bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// A count, with what is counted.
+    /// Maximum count, with the name of the counted things.
     Count(u32, &'static str),
-    /// A size in bytes, with what is measured.
+    /// Maximum size in bytes, with the name of the measured thing.
     Bytes(usize, &'static str),
 }
 
@@ -132,25 +134,25 @@ impl std::fmt::Display for Limit {
     }
 }
 
-/// A host interface, or a group of them.
+/// Host interface, or a group of interfaces.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportRow {
-    /// Name within `rind:plugin`, or the first part of a name in another package.
+    /// Name within `rind:plugin`, or a name prefix in another package.
     pub name: &'static str,
     /// Requirement for importing it.
     pub needs: Needs,
-    /// The access it gives, in a few words.
+    /// Access that the interface gives, in a few words.
     pub gives: &'static str,
     /// Limits of the import.
     pub limits: &'static [Limit],
-    /// Whether a call waits for what others do: then the plugin's instance is not counted as hanging.
+    /// Whether a call may wait for other work. The plugin's instance is then not considered hung.
     pub(in super::super) waits: bool,
-    /// Links it; `None` where another row's function links this one too.
+    /// Link function; `None` if the function of another row links this interface too.
     pub(super) link: Option<Link>,
 }
 
 impl ImportRow {
-    /// A row of an interface that needs nothing, without limits.
+    /// Creates a row for an interface without requirements and limits.
     pub(super) const fn new(name: &'static str, gives: &'static str, link: Option<Link>) -> Self {
         Self {
             name,
@@ -175,7 +177,7 @@ impl ImportRow {
         Self { waits, ..self }
     }
 
-    /// Whether it is an interface of the contract.
+    /// Whether the interface belongs to the contract.
     #[must_use]
     pub fn is_own(&self) -> bool {
         !self.name.contains(':')

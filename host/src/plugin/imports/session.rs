@@ -1,4 +1,4 @@
-//! `rind:plugin/session`: the conversation so far. Linked only where `session` is declared.
+//! `rind:plugin/session`: the conversation so far. Linked only if the manifest declares `session`.
 
 use super::super::bindings::rind::plugin::{session, types};
 use super::super::convert;
@@ -7,7 +7,7 @@ use super::super::sanitize::Sanitizer;
 use crate::json;
 use crate::point::handle::HandleError;
 
-/// Most messages in one answer.
+/// Maximum number of messages per answer.
 pub(super) const MAX_MESSAGES: u32 = 1000;
 
 impl session::Host for HostState {

@@ -1,10 +1,12 @@
-//! `rind:plugin/shell`: programs that a shell command starts, as the rules of `[tools]` read it.
+//! `rind:plugin/shell`: the programs that a shell command would start, parsed as for the rules in
+//! `[tools]`.
 
 use super::super::bindings::rind::plugin::shell;
 use super::super::host::HostState;
 use crate::tool::command::{Command, Part, Word};
 
-/// Longest command that is read, in bytes. A model writes shorter ones, and reading must not take longer than a deadline.
+/// Maximum length of a command, in bytes. Models write shorter ones, and parsing must not exceed a
+/// deadline.
 pub(super) const MAX_COMMAND_BYTES: usize = 64 * 1024;
 
 impl shell::Host for HostState {

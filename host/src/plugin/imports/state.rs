@@ -1,4 +1,4 @@
-//! `rind:plugin/state`: values of the session.
+//! `rind:plugin/state`: values stored with the session.
 
 use super::super::bindings::rind::plugin::state;
 use super::super::host::{Backing, HostState};

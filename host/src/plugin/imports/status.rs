@@ -1,14 +1,14 @@
-//! `rind:plugin/status`: a line of status of the plugin's own.
+//! `rind:plugin/status`: one status line per plugin.
 
 use super::super::bindings::rind::plugin::status;
 use super::super::host::HostState;
 use super::super::sanitize::Sanitizer;
 use crate::lock::lock;
 
-/// Longest line, in characters.
+/// Maximum length of the line, in characters.
 pub(super) const MAX_CHARS: usize = 80;
 
-/// Changes of one plugin in one session; after that the line stays as it is.
+/// Maximum number of changes per plugin and session; further changes are ignored.
 pub(in super::super) const MAX_CHANGES: u32 = 1_000;
 
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(in super::super) struct StatusLine {
 }
 
 impl StatusLine {
-    /// Counts changes from the beginning again.
+    /// Resets the count of changes.
     pub(in super::super) fn renew(&mut self) {
         self.n_changes = 0;
     }
@@ -26,7 +26,8 @@ impl StatusLine {
 
 impl status::Host for HostState {
     async fn set(&mut self, text: String) -> wasmtime::Result<()> {
-        // A character has four bytes at most, and an escaped one more; whoever shows it has 80 to show.
+        // A character has at most four bytes; escaping may add more characters, so cut again to the
+        // 80 that are shown.
         let text = Sanitizer::of(self, "status").line("line", &text, MAX_CHARS * 4);
         let text: String = text.chars().take(MAX_CHARS).collect();
         let backing = &self.backing;

@@ -1,4 +1,5 @@
-//! `rind:plugin/store`: values across sessions. They are files, so every call goes to a thread that may wait for the disk.
+//! `rind:plugin/store`: values that persist across sessions. They are files, so every call runs on
+//! the blocking pool.
 
 use super::super::bindings::rind::plugin::store;
 use super::super::host::HostState;
@@ -7,7 +8,7 @@ use super::super::store::PluginStore;
 use crate::point::handle::HandleError;
 
 impl HostState {
-    /// Works on the store where waiting for the disk holds nobody else up.
+    /// Runs store work on the blocking pool, so that waiting for the disk blocks no other task.
     fn in_store<T: Send + 'static, F>(
         &self,
         work: F,

@@ -1,4 +1,5 @@
-//! `rind:plugin/tools-host`: calling other tools. Linked only where a tool was granted; which ones is checked here.
+//! `rind:plugin/tools-host`: calls of other tools. Linked only if at least one tool is granted;
+//! each call checks its tool.
 
 use super::super::bindings::rind::plugin::{tools_host, types};
 use super::super::convert;
@@ -10,7 +11,7 @@ use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::text::clean;
 
-/// Longest name of a tool that is shown, in bytes. The guest made it up.
+/// Maximum length in bytes of a tool name that is shown; the name comes from the guest.
 const MAX_NAME_BYTES: usize = 64;
 
 impl tools_host::Host for HostState {
@@ -37,7 +38,7 @@ impl tools_host::Host for HostState {
 }
 
 impl HostState {
-    /// Refuses a tool that is not in the grant, and leaves a record of it.
+    /// Returns the error for a tool that is not granted, and records the attempt.
     fn not_granted(&self, name: &str) -> HandleError {
         let backing = &self.backing;
         let name = clean(name, MAX_NAME_BYTES);

@@ -1,4 +1,5 @@
-//! WASI, linked interface by interface: all of it is wasmtime's own but for files, which go through the granted folders.
+//! WASI, linked interface by interface. All of it is wasmtime's implementation, except files, which
+//! go through the granted directories.
 
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::WasiView;
@@ -17,7 +18,7 @@ pub(super) fn streams(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(l)
 }
 
-/// Links requests, which go through the granted hosts.
+/// Links `wasi:http` requests, which may reach only the granted hosts.
 pub(super) fn http(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(l)
 }
@@ -39,7 +40,7 @@ pub(super) fn cli(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     cli::terminal_stderr::add_to_linker::<HostState, WasiCli>(l, HostState::cli)
 }
 
-/// Links files, which go through the granted folders.
+/// Links `wasi:filesystem`, which may reach only the granted directories.
 pub(super) fn files(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     filesystem::preopens::add_to_linker::<HostState, HasSelf<_>>(l, |state| state.counted(FILES))?;
     filesystem::types::add_to_linker::<HostState, HasSelf<_>>(l, |state| state.counted(FILES))

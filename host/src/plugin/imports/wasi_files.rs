@@ -1,6 +1,6 @@
-//! `wasi:filesystem/types`: wasmtime's own implementation, with three things before it. A path is first walked to the place
-//! where it really leads, and the operation is done on the one name there; what is written to `data` is charged; and what is
-//! refused or fails leaves a record.
+//! `wasi:filesystem/types`: wasmtime's implementation with three additions. A path is first
+//! resolved to its real location, and the operation then runs on a single name in that directory;
+//! writes to `data` are charged to the quota; refused and failed operations are recorded.
 
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::WasiFilesystemView;
@@ -32,7 +32,7 @@ impl types::Host for HostState {
     }
 }
 
-/// Operations on an open file or folder: done as they are, and recorded when they fail.
+/// Operations on an open file or directory: forwarded unchanged, and recorded if they fail.
 macro_rules! on_handle {
     ($($verb:literal $name:ident($($arg:ident: $ty:ty),*) -> $answer:ty;)*) => {
         $(async fn $name(&mut self, fd: Fd $(, $arg: $ty)*) -> FsResult<$answer> {
@@ -43,8 +43,8 @@ macro_rules! on_handle {
     };
 }
 
-/// Does one operation of wasmtime's at the place where a path leads: `$folder` is a handle on the folder, `$name` the one
-/// name in it.
+/// Runs one wasmtime operation at the resolved location of a path: `$folder` is a handle on the
+/// directory, `$name` the single name in it.
 macro_rules! at {
     ($self:ident, $fd:ident, $path:ident, $follow:expr, $need:expr, |$place:ident, $folder:ident, $name:ident| $done:expr) => {
         async {
@@ -63,8 +63,8 @@ macro_rules! at {
     };
 }
 
-/// Operations on the name that a path leads to, which follow a link there when the flags say so; without flags the operation
-/// is on the link itself.
+/// Operations on a path that follow a symlink at its end if the flags say so. The resolved
+/// operation gets empty flags, so that it never follows a symlink itself.
 macro_rules! on_followed {
     ($($verb:literal $need:ident $name:ident($($arg:ident: $ty:ty),*) -> $answer:ty;)*) => {
         $(async fn $name(
@@ -84,7 +84,7 @@ macro_rules! on_followed {
     };
 }
 
-/// Operations that take a name away.
+/// Operations that remove a name.
 macro_rules! on_removed {
     ($($verb:literal $name:ident;)*) => {
         $(async fn $name(&mut self, fd: Fd, path: String) -> FsResult<()> {
@@ -215,7 +215,7 @@ impl HostDescriptor for HostState {
         new_fd: Fd,
         new_path: String,
     ) -> FsResult<()> {
-        // Both names stand for one file from then on, so the old one must be one that may be written.
+        // A hard link makes both names refer to one file, so the old name must be writable as well.
         let result = at!(self, fd, path, false, Need::Write, |old, from, old_name| {
             at!(self, new_fd, new_path, false, Need::Add, |new, to, name| {
                 old.check_same_grant(&new)?;
@@ -318,7 +318,8 @@ impl HostDirectoryEntryStream for HostState {
             let is_unreadable =
                 |error: &FsError| error.downcast_ref() == Some(&ErrorCode::IllegalByteSequence);
             match read {
-                // A standard library ends its listing at the first error, and would hide the entries behind this one.
+                // A standard library stops listing at the first error, which would hide the
+                // remaining entries.
                 Err(error) if is_unreadable(&error) => {
                     let why = "an entry whose name is not UTF-8 was left out of a listing";
                     self.access_log().files("list", AccessOutcome::Failed, why);

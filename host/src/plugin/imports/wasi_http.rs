@@ -1,8 +1,10 @@
-//! `wasi:http/outgoing-handler`: the same requests as `rind:plugin/http`, for guests whose language or library speaks WASI.
+//! `wasi:http/outgoing-handler`: the same requests as `rind:plugin/http`, for guests whose language
+//! or library uses WASI.
 //!
-//! Owns the way between the types of WASI and those of [`crate::egress`], where all rules are. Differences that a guest can
-//! see: redirects are followed by the host, an answer begins when its body is whole, trailers are not sent and do not come,
-//! `content-length` of a request may be set (it must be true) and is written anew, and of an error only the code gets through;
+//! This module only converts between the types of WASI and those of [`crate::egress`], which has
+//! all the rules. Differences that a guest can see: the host follows redirects; a response starts
+//! when its body is complete; trailers are neither sent nor received; a `content-length` request
+//! header is allowed (it must be correct) and is written anew; an error is reduced to its code, and
 //! its text is in the access record.
 
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use crate::egress::{
 };
 use crate::point::trace::Origin;
 
-/// Largest piece of a body that a guest may hand over at once. Every body that is begun holds two of them.
+/// Maximum size of one write to a body. Every open body buffers two of them.
 const CHUNK_BYTES: usize = 64 << 10;
 
 type Io = Box<dyn Future<Output = Result<(), WasiError>> + Send>;
@@ -70,7 +72,7 @@ impl WasiHttpHooks for Hooks {
         })
     }
 
-    /// Leaves the header to the place where the URL is checked: it is written from the URL.
+    /// Returns `false`: the egress function writes the `Host` header from the URL that it checks.
     fn set_host_header(&mut self) -> bool {
         false
     }
@@ -87,7 +89,7 @@ impl WasiHttpHooks for Hooks {
     ) -> Sending {
         let (egress, origin) = (self.egress.clone(), self.origin.clone());
         Box::new(async move {
-            // None while the plugin is loaded and lists its tools.
+            // There is no egress while the plugin is loaded and lists its tools.
             let egress = egress.ok_or(WasiError::HttpRequestDenied)?;
             let answer = egress.send(outgoing(request, options), origin).await;
             let io: Io = Box::new(async { Ok(()) });
@@ -115,7 +117,7 @@ fn outgoing(request: http::Request<WasiBody>, options: Option<RequestOptions>) -
     }
 }
 
-/// Waits for a body that the guest still writes.
+/// Collects a body that the guest is still writing.
 async fn collect(mut body: WasiBody) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -134,7 +136,8 @@ async fn collect(mut body: WasiBody) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// The answer as a body that holds its place among the plugin's requests until the guest drops it or has read it.
+/// Converts a response. The body keeps its place among the plugin's concurrent requests until the
+/// guest has read or dropped it.
 fn incoming(response: Response) -> http::Response<WasiBody> {
     let Response {
         status,
@@ -152,7 +155,7 @@ fn incoming(response: Response) -> http::Response<WasiBody> {
     incoming
 }
 
-/// The code that comes nearest.
+/// Returns the closest WASI error code.
 fn code(error: Error) -> WasiError {
     match error.kind {
         ErrorKind::Url => WasiError::HttpRequestUriInvalid,

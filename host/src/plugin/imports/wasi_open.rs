@@ -1,4 +1,6 @@
-//! Opening files and folders for WASI, and what is charged for writing through an open handle.
+//! Opens files and directories for WASI, and charges writes through open handles to the quota.
+//!
+//! Quotas apply to the `data` directory only; the workspace belongs to the user and is not counted.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +17,8 @@ use super::wasi_place::{Failure, Fd, Handle, Need, perms};
 use super::wasi_streams::FileStream;
 use crate::folder::{Base, FolderError, How, Opened, Usage};
 
-/// Most entries of all folders that a guest lists at once: wasmtime holds them in memory.
+/// Maximum number of entries over all directories that a guest lists at once: wasmtime keeps them
+/// in memory.
 const MAX_LISTED: usize = 200_000;
 
 fn how(open: OpenFlags, flags: DescriptorFlags) -> Result<How, Failure> {
@@ -32,7 +35,7 @@ fn how(open: OpenFlags, flags: DescriptorFlags) -> Result<How, Failure> {
         exclusive: open.contains(OpenFlags::EXCLUSIVE),
         truncate: open.contains(OpenFlags::TRUNCATE),
         folder: open.contains(OpenFlags::DIRECTORY),
-        // Where a stream writes is for WASI to say.
+        // In WASI the stream decides where it writes, not the open flags.
         append: false,
     };
     if how.folder && (how.create || how.exclusive || how.truncate) {
@@ -42,7 +45,8 @@ fn how(open: OpenFlags, flags: DescriptorFlags) -> Result<How, Failure> {
 }
 
 impl HostState {
-    /// Opens what a path leads to, as [`crate::folder`] does it: without waiting for a pipe, and charged.
+    /// Opens the target of a path like [`crate::folder`] does: without blocking on a pipe, and
+    /// charged to the quota.
     pub(super) async fn open_place(
         &mut self,
         fd: &Fd,
@@ -77,7 +81,8 @@ impl HostState {
                 names: place.names().to_vec(),
                 folder: dir.dir.clone(),
             });
-            // The only folder in the empty one is itself.
+            // The empty directory contains nothing, so the only directory that can be opened in it
+            // is itself.
             let base = below.unwrap_or(Base::Nowhere);
             (Descriptor::Dir(dir), Some(base))
         } else {
@@ -109,7 +114,7 @@ impl HostState {
         }
     }
 
-    /// Bytes of an open file; 0 of a folder.
+    /// Returns the size of an open file in bytes; 0 for a directory.
     pub(super) fn length(&mut self, fd: &Fd) -> Result<u64, FolderError> {
         match self.file(fd) {
             Some(file) => Ok(file.metadata()?.len()),
@@ -117,18 +122,18 @@ impl HostState {
         }
     }
 
-    /// The count that is charged for what is written to an open file.
+    /// Returns the quota that writes to an open file are charged to.
     fn usage(&self, fd: &Fd) -> Option<Arc<Usage>> {
         self.handles.known.get(&fd.rep())?.usage.clone()
     }
 
-    /// Notes that an open file is being written to, where what it takes is counted.
+    /// Marks an open file as being written to, if its size is charged to a quota.
     pub(super) fn writing(&mut self, fd: &Fd) -> Option<Arc<()>> {
         self.usage(fd)?.writing(&*self.file(fd)?)
     }
 
-    /// Charges what an open file is about to grow by, where that is counted. Says what was charged, to be given back when it
-    /// does not grow.
+    /// Charges the expected growth of an open file, if a quota applies. Returns the charge, so that
+    /// the caller can credit it if the file does not grow.
     pub(super) fn charge(
         &mut self,
         fd: &Fd,
@@ -142,7 +147,7 @@ impl HostState {
         Ok(Some((usage, bytes)))
     }
 
-    /// Puts the charge before a stream of wasmtime's.
+    /// Wraps a stream of wasmtime so that writes are charged first.
     pub(super) fn charged_stream(
         &mut self,
         stream: Resource<DynOutputStream>,
@@ -166,7 +171,7 @@ impl HostState {
         Ok(self.filesystem().table.push(stream)?)
     }
 
-    /// Counts the entries of a folder before wasmtime reads all of them into memory.
+    /// Counts the entries of a directory before wasmtime reads all of them into memory.
     pub(super) async fn n_entries(&mut self, fd: &Fd) -> Result<usize, FolderError> {
         let listed: usize = self.handles.listed.values().sum();
         let left = MAX_LISTED.saturating_sub(listed);

@@ -1,4 +1,7 @@
-//! Files behind WASI's handles: the grant they came from, their resolved path, and attempts that failed.
+//! Files behind WASI handles: their grant, their resolved path, and records of failed attempts.
+//!
+//! Every path is resolved to its real location and checked against the grant of that location
+//! before wasmtime sees it, so that neither `..` nor a symlink leads out of a granted directory.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,26 +22,28 @@ use crate::point::trace::AccessOutcome;
 
 pub(super) type Fd = Resource<Descriptor>;
 
-/// Most files and folders that an instance holds open. Each is one of the host's, which has 1024 in all on many systems.
+/// Maximum number of files and directories that an instance may hold open. Each uses a descriptor
+/// of the host process, which on many systems has only 1024.
 const MAX_OPEN: usize = 128;
 
 #[derive(Default)]
 pub(in super::super) struct Handles {
-    /// Handles by the number of the resource.
+    /// Handles by resource number.
     pub(super) known: HashMap<u32, Handle>,
-    /// Entries in each folder that is being listed, by the number of the stream.
+    /// Number of entries in each directory that is being listed, by stream number.
     pub(super) listed: HashMap<u32, usize>,
-    /// Open files: a stream keeps its file open after the handle is closed.
+    /// Open files. Weak references, because a stream keeps its file open after the handle is
+    /// closed.
     open: Vec<Weak<File>>,
 }
 
 #[derive(Clone)]
 pub(super) struct Handle {
-    /// Name for records.
+    /// Name in records.
     pub(super) shown: String,
-    /// Base of paths from it; `None` for a file.
+    /// Base for paths relative to this handle; `None` for a file.
     pub(super) base: Option<Base>,
-    /// Quota that writing is charged to.
+    /// Quota that writes are charged to.
     pub(super) usage: Option<Arc<Usage>>,
 }
 
@@ -46,15 +51,15 @@ pub(super) struct Handle {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     Read,
-    /// Changing what is there.
+    /// Change the existing file.
     Write,
-    /// Making a name.
+    /// Create a name.
     Add,
-    /// Taking a name away.
+    /// Remove a name.
     Remove,
 }
 
-/// Error of an operation: one of ours, or one of wasmtime's.
+/// Error of an operation: from the host's checks, or from wasmtime.
 pub(super) enum Failure {
     Ours(FolderError),
     Theirs(FsError),
@@ -72,7 +77,7 @@ impl From<FsError> for Failure {
     }
 }
 
-/// Converts an error into a code for the guest.
+/// Converts an error into an error code for the guest.
 pub(super) fn code(error: FolderError) -> ErrorCode {
     match error {
         FolderError::Invalid(_) => ErrorCode::Invalid,
@@ -117,8 +122,8 @@ fn open_mode(access: Access) -> OpenMode {
     }
 }
 
-/// Names under which a granted folder is mounted. A standard library takes `/` and `.` off the front of paths and of these
-/// alike, so `.` is what relative paths mean.
+/// Returns the mount points of a granted directory. Standard libraries strip leading `/` and `.`
+/// from paths and mount points alike, so mounting at `.` makes relative paths work.
 fn mounts(folder: &Folder) -> Vec<String> {
     match (folder.root, folder.below.join("/")) {
         (Root::Data, _) => vec!["/data".to_owned()],
@@ -130,9 +135,11 @@ fn mounts(folder: &Folder) -> Vec<String> {
 }
 
 impl preopens::Host for HostState {
-    /// The granted folders. One that cannot be opened now is mounted over the empty folder; it is tried again whenever a
-    /// path in it is used, so that each attempt fails with its reason. Where relative paths would lead nowhere, the empty
-    /// folder stands at `/`: otherwise a standard library answers by itself, and nothing is seen of what was tried.
+    /// Mounts the granted directories. A directory that cannot be opened now is mounted as the
+    /// empty directory; each use of a path in it tries again, so that every attempt fails with its
+    /// own reason. If relative paths would resolve to nothing, the empty directory is mounted at
+    /// `/`: otherwise a standard library would refuse such paths itself and the attempt would not
+    /// be recorded.
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Fd, String)>> {
         let folders = self.backing.folders.clone();
         let handle = |shown: String, base| Handle {
@@ -168,7 +175,7 @@ impl preopens::Host for HostState {
 }
 
 impl Handles {
-    /// Refuses one more when there are as many as may be.
+    /// Refuses to open another file at the limit.
     pub(super) fn check_room(&mut self) -> Result<(), FolderError> {
         self.open.retain(|file| file.strong_count() > 0);
         if self.open.len() < MAX_OPEN {
@@ -178,7 +185,7 @@ impl Handles {
         Err(FolderError::TooMuch(text))
     }
 
-    /// Counts what was opened for as long as anything holds it.
+    /// Counts an open file for as long as a reference to it exists.
     pub(super) fn opened(&mut self, file: &Arc<File>) {
         self.open.push(Arc::downgrade(file));
     }
@@ -195,7 +202,8 @@ impl HostState {
         Ok(fd)
     }
 
-    /// Resolves a path from an open folder and checks the intended operation. Making a name is charged.
+    /// Resolves a path relative to an open directory and checks that the intended operation is
+    /// granted. Creating a name is charged to the quota.
     pub(super) async fn place(
         &mut self,
         fd: &Fd,
@@ -229,7 +237,8 @@ impl HostState {
         .await
     }
 
-    /// Makes a granted folder that is not there, when a path leads to it itself. Returns whether it was made.
+    /// Creates a granted directory that does not exist, if the path refers to the directory itself.
+    /// Returns whether it was created.
     pub(super) async fn make_granted(&mut self, fd: &Fd, path: &str) -> Result<bool, Failure> {
         let base = self.handles.known.get(&fd.rep());
         let base = base.and_then(|handle| handle.base.clone());
@@ -241,7 +250,8 @@ impl HostState {
         Ok(blocking(move || folders.make(&base)).await?)
     }
 
-    /// A handle on the folder that a place is in, for one operation of wasmtime's on the one name there.
+    /// Creates a temporary handle on the parent directory of a resolved path, for one wasmtime
+    /// operation on a single name in it.
     pub(super) fn lend(&mut self, place: &ResolvedPath) -> FsResult<Fd> {
         let file = place.folder().try_clone()?.into_std_file();
         let access = place.access();
@@ -255,13 +265,13 @@ impl HostState {
         Ok(())
     }
 
-    /// A handle as records name it.
+    /// Returns the name of a handle in records.
     pub(super) fn shown(&self, fd: &Fd) -> String {
         let handle = self.handles.known.get(&fd.rep());
         handle.map_or_else(String::new, |handle| handle.shown.clone())
     }
 
-    /// Passes a result on to the guest, and leaves a record when it is a failure. `target` says what was tried.
+    /// Converts a result for the guest, and records a failure. `target` describes the attempt.
     pub(super) fn told<T>(
         &self,
         target: impl FnOnce(&Self) -> String,
@@ -289,12 +299,12 @@ impl HostState {
     }
 }
 
-/// Names an operation on an open file or folder, for records.
+/// Describes an operation on an open file or directory, for records.
 pub(super) fn on(verb: &str, fd: u32) -> impl FnOnce(&HostState) -> String {
     move |state| format!("{verb} {}", state.shown(&Resource::new_borrow(fd)))
 }
 
-/// Names an operation on `path`, for records.
+/// Describes an operation on `path`, for records.
 pub(super) fn named<'a>(
     verb: &'a str,
     path: &'a str,
@@ -306,7 +316,7 @@ pub(super) fn named<'a>(
     }
 }
 
-/// Names an operation on two paths, for records.
+/// Describes an operation on two paths, for records.
 pub(super) fn named_two<'a>(
     verb: &'a str,
     (from, from_fd): (&'a str, u32),

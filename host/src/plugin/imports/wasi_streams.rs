@@ -1,4 +1,5 @@
-//! Streams into files: charged to the quota before a byte is written, and recorded when they fail.
+//! Output streams into files: charged to the quota before a byte is written, and recorded if they
+//! fail.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -10,21 +11,22 @@ use super::super::access_log::AccessLog;
 use crate::folder::{FolderError, Usage};
 use crate::point::trace::AccessOutcome;
 
-/// wasmtime's stream into a file, with what it costs.
+/// Stream of wasmtime into a file, with its quota.
 pub(super) struct FileStream {
     pub(super) inner: DynOutputStream,
     pub(super) file: Arc<File>,
-    /// Position of the next byte; `None` at the end of the file.
+    /// Offset of the next byte; `None` when appending.
     pub(super) position: Option<u64>,
     /// Quota that is charged; `None` in the workspace.
     pub(super) usage: Option<Arc<Usage>>,
-    /// Held while something is on its way into the file.
+    /// Guard held while data is on its way into the file.
     pub(super) writing: Option<Arc<()>>,
     pub(super) access_log: AccessLog,
     pub(super) target: String,
 }
 
-/// Returns the number of bytes by which a file grows when `length` bytes are written at `position`, or at its end.
+/// Returns by how many bytes a file grows when `length` bytes are written at `position`, or at its
+/// end.
 pub(super) fn growth(file: &File, position: Option<u64>, length: u64) -> std::io::Result<u64> {
     let Some(position) = position else {
         return Ok(length);
@@ -65,8 +67,8 @@ impl FileStream {
 
 #[wasmtime_wasi::async_trait]
 impl OutputStream for FileStream {
-    /// Writes at most what `check_write` says: wasmtime's stream takes any length, and all that is not on disk yet is in the
-    /// host's memory.
+    /// Writes at most the number of bytes that `check_write` allows: wasmtime's stream accepts any
+    /// length and buffers unwritten data in the host's memory.
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         if bytes.len() > self.check_write()? {
             return Err(StreamError::trap(

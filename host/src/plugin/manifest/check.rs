@@ -1,4 +1,5 @@
-//! Checks of a manifest beyond its format: names, sections without their side effect, hooks on points that exist.
+//! Checks of a manifest beyond its format: names, sections without their side effect, hooks on
+//! unknown points.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +12,12 @@ use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
 use crate::tool::registry::is_tool_name;
 
-/// Most capabilities of one plugin. A question about them fits on a screen.
+/// Maximum number of capabilities per plugin, so that the question about them fits on a screen.
 const MAX_REQUESTED: usize = 32;
 
-/// Words under which the program itself, the model or a person speaks wherever a name stands before a text: as who refused a
-/// call, as the author of a note, as an agent, as a section of settings. A plugin of such a name would speak in their place.
+/// Names that the program itself, the model or a person appears under, for example as the author of
+/// a refusal or a note, as an agent, or as a settings section. A plugin with such a name could
+/// impersonate them.
 const RESERVED_NAMES: &[&str] = &[
     "admin",
     "administrator",
@@ -52,13 +54,13 @@ const RESERVED_NAMES: &[&str] = &[
     "you",
 ];
 
-/// Prefix of the ids of subagents, which label their output.
+/// Prefix of subagent ids, which label the output of subagents.
 const AGENT_ID_PREFIX: &str = "sub-";
 
-/// Checks a name under which something speaks: that of a plugin, or of a hook of the settings.
+/// Checks a name that output is labeled with: the name of a plugin, or of a hook in the settings.
 ///
 /// # Errors
-/// A sentence that says what is wrong with it.
+/// Returns a sentence that describes the problem.
 pub(crate) fn check_plugin_name(name: &str) -> Result<(), String> {
     check_name(name)?;
     check_not_reserved(name)?;
@@ -66,7 +68,7 @@ pub(crate) fn check_plugin_name(name: &str) -> Result<(), String> {
 }
 
 impl Manifest {
-    /// Checks the whole manifest; `text` is what it was read from, for lines in messages.
+    /// Checks the whole manifest. `text` is its source, for line numbers in messages.
     pub(super) fn check(&mut self, text: &str) -> Result<(), String> {
         check_plugin_name(&self.name)?;
         if let Some(component) = &self.component
@@ -115,7 +117,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// A section that asks for something needs the side effect that says so.
+    /// Checks that a section that requests access has its side effect declared.
     fn check_sections(&self) -> Result<(), String> {
         let sections = [
             (
@@ -134,8 +136,8 @@ impl Manifest {
         self.network.as_ref().map_or(Ok(()), network::check)
     }
 
-    /// Checks the requested permissions, which a question shows: few enough to be read, and without control characters for the
-    /// terminal.
+    /// Checks the requested permissions, which are shown in a question: few enough to be read, and
+    /// without control characters that would affect the terminal.
     fn check_requested(&self) -> Result<(), String> {
         let n_requested = self.requested().len();
         if n_requested > MAX_REQUESTED {
@@ -153,7 +155,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Hooks must name points of the catalog; an alias is put in the catalog's words.
+    /// Checks that hooks name points of the catalog, and replaces aliases by the catalog's names.
     fn check_hooks(&mut self, text: &str) -> Result<(), String> {
         let mut hooks = BTreeMap::new();
         for (name, options) in std::mem::take(&mut self.hooks) {
@@ -190,7 +192,8 @@ impl Manifest {
     }
 }
 
-/// Rights are given up by naming those that stay, so a name that is none would give up more than was meant.
+/// Checks `may`. A manifest gives up rights by listing those it keeps, so an unknown name would
+/// silently give up more than intended.
 fn check_may(row: &PointRow, may: Option<&[String]>) -> Result<(), String> {
     let unknown = |name: &&String| !row.rights.contains(&name.as_str());
     match may.and_then(|may| may.iter().find(unknown)) {
@@ -224,7 +227,8 @@ fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses names that no command could be given: `rind plugin remove -x` is an option.
+/// Refuses names that commands would parse as an option, for example `-x` in `rind plugin remove
+/// -x`.
 fn check_no_option(name: &str) -> Result<(), String> {
     if name.starts_with('-') {
         return Err(format!(
@@ -234,7 +238,7 @@ fn check_no_option(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses names under which the program itself speaks. Dashes around one change nothing for a reader, and what begins with
+/// Refuses names that the program itself uses. Dashes around a name look the same to a reader, and
 /// `rind-` reads like a part of the program.
 fn check_not_reserved(name: &str) -> Result<(), String> {
     let is_agent_id = name

@@ -1,6 +1,7 @@
-//! `plugin.toml`: what a plugin says of itself.
+//! `plugin.toml`, the manifest of a plugin.
 //!
-//! Owns the format and its checks; it gives nothing and trusts nothing. Unknown keys are errors that point at their line.
+//! This module owns the format and its checks; it grants nothing and trusts nothing. Unknown keys
+//! are errors that name their line.
 //!
 //! Start from [`Manifest::read`].
 
@@ -28,11 +29,11 @@ pub use sections::{
     Compat, External, Filesystem, HookOptions, InertSockets, Limits, Network, PointDeclaration,
 };
 
-/// A whole manifest.
+/// Complete manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Unique name, `[a-z0-9-]`, at most 64 bytes, the first of which is no `-`.
+    /// Unique name, `[a-z0-9-]`, at most 64 bytes, not starting with `-`.
     pub name: String,
     /// Version of the plugin.
     pub version: semver::Version,
@@ -44,16 +45,17 @@ pub struct Manifest {
     /// Declared side effects.
     #[serde(default)]
     pub side_effects: Vec<SideEffect>,
-    /// Less trust than where it came from would give it; it can never be more.
+    /// Lower trust than the plugin's location gives it; a higher value has no effect.
     #[serde(default)]
     pub trust: Option<Trust>,
-    /// Options of its hooks by point; the exports of the component say which it has.
+    /// Options of its hooks, by point. The component's exports decide which hooks exist.
     #[serde(default, serialize_with = "plain_keys")]
     pub hooks: BTreeMap<Spanned<String>, HookOptions>,
-    /// Folders that it reads and writes; needs the side effect `filesystem`.
+    /// Directories that it reads and writes; needs the side effect `filesystem`.
     #[serde(default)]
     pub filesystem: Option<Filesystem>,
-    /// Hosts that it reaches, and credentials that requests get on their way; needs the side effect `network`.
+    /// Hosts that it may reach, and credentials that the host adds to requests; needs the side
+    /// effect `network`.
     #[serde(default)]
     pub network: Option<Network>,
     /// Use of the model, of subagents and of tools; needs the side effect `external`.
@@ -68,25 +70,26 @@ pub struct Manifest {
     /// Plugins that must be loaded before it.
     #[serde(default)]
     pub dependencies: BTreeMap<String, semver::VersionReq>,
-    /// Points that it defines.
+    /// Points that the plugin defines.
     #[serde(default)]
     pub points: BTreeMap<String, PointDeclaration>,
-    /// Points of others that it implements, written `owner.NAME`.
+    /// Points of other plugins that it implements, written `owner.NAME`.
     #[serde(default)]
     pub implements: BTreeMap<String, HookOptions>,
-    /// Concessions to the runtimes of languages.
+    /// Exceptions for the runtimes of some languages.
     #[serde(default)]
     pub compat: Compat,
 }
 
-/// Largest manifest. Ours have less than two KiB; with schemas in it one may have a hundred.
+/// Maximum size of a manifest. First-party ones have less than 2 KiB; with schemas, a manifest may
+/// have a hundred.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// File name of a manifest.
 pub const FILE_NAME: &str = "plugin.toml";
 
 impl Manifest {
-    /// Reads and checks `folder/plugin.toml`, from what is held when that covers the folder.
+    /// Reads and checks `folder/plugin.toml`, from `held` if that covers the directory.
     pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
         let path = folder.join(FILE_NAME);
         let bytes = files::read(&path, held, MAX_BYTES).map_err(|error| match error.kind() {
@@ -107,7 +110,7 @@ impl Manifest {
         Self::parse(&text, &path)
     }
 
-    /// Parses and checks a manifest; `path` is for messages only.
+    /// Parses and checks a manifest. `path` is only used in messages.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
         let refuse = |message: String| Error::Manifest {
             path: path.to_owned(),
@@ -156,7 +159,7 @@ impl Manifest {
         requested
     }
 
-    /// Options of the hook on `point`, the defaults when none are given.
+    /// Returns the options of the hook on `point`, or the defaults if there are none.
     #[must_use]
     pub fn hook(&self, point: &str) -> HookOptions {
         self.hooks

@@ -1,11 +1,11 @@
-//! `[network]`: what the format alone cannot say of hosts and credentials.
+//! `[network]`: checks of hosts and credentials beyond the format.
 
 use super::Network;
 use crate::egress::address::{self, Class};
 use crate::egress::{Template, is_refused};
 use crate::grant::{Credential, HostPattern};
 
-/// Checks the section. Errors name the entry and the list where it belongs.
+/// Checks the section. Errors name the entry and the list that it belongs in.
 pub(super) fn check(section: &Network) -> Result<(), String> {
     let lists = [
         ("hosts", &section.hosts, Class::Private, "private"),

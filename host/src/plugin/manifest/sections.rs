@@ -1,4 +1,4 @@
-//! The sections of a manifest, each a table of its own.
+//! Sections of a manifest, one type per table.
 
 use std::time::Duration;
 
@@ -18,18 +18,20 @@ pub struct HookOptions {
     pub priority: Option<u16>,
     /// Action when the hook fails; `block` for gates and `skip` for the rest when absent.
     pub on_failure: Option<OnFailure>,
-    /// Whether the turn goes on without waiting; observe points only.
+    /// Whether the turn continues without waiting; observe points only.
     #[serde(default, rename = "async")]
     pub is_async: bool,
-    /// Deadline of one call; at most the host's 5 s, 15 s for `async`, 60 s for a plugin that was granted `model` or `agents`.
+    /// Deadline of one call. The maximum is 5 s, 15 s for `async`, and 60 s for a plugin that was
+    /// granted `model` or `agents`.
     #[serde(default, with = "duration")]
     pub timeout: Option<Duration>,
-    /// The rights of its point that it keeps; all when absent. An outcome that does more is the hook's failure.
+    /// Rights of the point that the hook keeps; all if absent. An outcome that uses another right
+    /// is the hook's failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may: Option<Vec<String>>,
 }
 
-/// `[filesystem]`: folders that the plugin asks for, `workspace[/sub]` or `data`.
+/// `[filesystem]`: requested directories, each `workspace[/sub]` or `data`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filesystem {
@@ -41,12 +43,12 @@ pub struct Filesystem {
     pub write: Vec<Folder>,
 }
 
-/// `[network]`: hosts that the plugin asks for.
+/// `[network]`: requested hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// Hosts at public addresses: `*.` in front for all names below one, `http://` for no TLS, `:port` for another port,
-    /// `*` for any host.
+    /// Hosts at public addresses. `*.` in front matches all subdomains, `http://` disables TLS,
+    /// `:port` selects another port, and `*` matches any host.
     #[serde(default)]
     pub hosts: Vec<HostPattern>,
     /// Hosts at loopback, private or link-local addresses.
@@ -59,21 +61,22 @@ pub struct Network {
 
 macro_rules! external {
     ($($(#[$doc:meta])* $call:ident, $key:ident, $words:literal;)*) => {
-        /// `[external]`: calls of the host that the plugin asks for.
+        /// `[external]`: requested calls of the host.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct External {
-            // What is not asked for is not written: a further call must not change the digests of other manifests.
+            // Calls that are not requested are not serialized: a call that a later version adds
+            // must not change the digests of existing manifests.
             $($(#[$doc])*
             #[serde(default, skip_serializing_if = "std::ops::Not::not")]
             pub $key: bool,)*
-            /// Calling these tools.
+            /// Other tools that the plugin may call.
             #[serde(default)]
             pub tools: Vec<String>,
         }
 
         impl External {
-            /// Calls that are asked for.
+            /// Returns the requested calls.
             pub fn calls(&self) -> impl Iterator<Item = ExternalCall> {
                 let keys = [$((self.$key, ExternalCall::$call)),*];
                 keys.into_iter().filter_map(|(is_asked, call)| is_asked.then_some(call))
@@ -83,7 +86,7 @@ macro_rules! external {
 }
 for_each_external_call!(external);
 
-/// `[limits]`: lower bounds than the host's own.
+/// `[limits]`: limits below the host's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -93,10 +96,12 @@ pub struct Limits {
     /// Deadline of one call, as `"5s"` or `"500ms"`.
     #[serde(default, with = "duration")]
     pub timeout: Option<Duration>,
-    /// Bytes of all files in the plugin's `data` folder, as `"64MiB"`, which it is when absent; at most 1 GiB.
+    /// Maximum total size of the files in the plugin's `data` directory, as `"64MiB"`. Default: 64
+    /// MiB; at most 1 GiB.
     #[serde(default, with = "bytes")]
     pub data: Option<u64>,
-    /// Files and folders in the plugin's `data` folder; 10,000 when absent, at most 100,000.
+    /// Maximum number of files and directories in the plugin's `data` directory. Default: 10,000;
+    /// at most 100,000.
     pub files: Option<u64>,
     /// HTTP requests in one session.
     pub requests: Option<u32>,
@@ -111,19 +116,20 @@ pub struct PointDeclaration {
     /// Purpose of the point.
     #[serde(default)]
     pub description: String,
-    /// Names of the plugins that may call it besides its owner; none when absent. A name says nothing of where a plugin is from,
-    /// and what a caller passes is shown to every implementer.
+    /// Names of the plugins that may call the point, besides its owner. Default: none. A name does
+    /// not tell where a plugin comes from, and every implementer sees the payload that a caller
+    /// passes.
     #[serde(default)]
     pub callers: Vec<String>,
-    /// JSON Schema of what implementers are shown, an object; anything when absent.
+    /// JSON Schema of the payload, an object. Default: anything.
     #[serde(default)]
     pub payload: Option<Value>,
-    /// JSON Schema of what they answer, an object; anything when absent.
+    /// JSON Schema of the result, an object. Default: anything.
     #[serde(default)]
     pub result: Option<Value>,
 }
 
-/// `[compat]`: concessions to guests that import more than they use.
+/// `[compat]`: exceptions for guests that import more than they use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compat {
@@ -135,6 +141,6 @@ pub struct Compat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InertSockets {
-    /// Linked, and denied at every call.
+    /// Linked, and every call is denied.
     Inert,
 }

@@ -135,8 +135,8 @@ fn an_alias_is_put_in_the_words_of_the_catalog_and_units_are_read() {
     assert_eq!(manifest.hook("post-tool"), HookOptions::default());
 }
 
-/// The keys that a table of the manifest takes, told by the error of one that it does not: "unknown field `x`, expected one of
-/// `a`, `b`".
+/// Returns the keys of a table of the manifest, from the error about an unknown key: "unknown field
+/// `x`, expected one of `a`, `b`".
 fn keys(error: &str) -> Vec<&str> {
     let (_, expected) = error.split_once(", expected ").unwrap();
     let mut keys: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();

@@ -1,6 +1,6 @@
-//! Sizes and times as people write them.
+//! Sizes and durations in the notation of manifests.
 
-/// `"64MiB"`: a number and one of B, KiB, MiB, GiB.
+/// Sizes such as `"64MiB"`: a number and one of B, KiB, MiB, GiB.
 pub(super) mod bytes {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -37,7 +37,7 @@ pub(super) mod bytes {
     }
 }
 
-/// `"5s"` or `"500ms"`.
+/// Durations such as `"5s"` or `"500ms"`.
 pub(super) mod duration {
     use std::time::Duration;
 

@@ -1,4 +1,7 @@
-//! Reads the files that were found, on several threads when there are many.
+//! Reads the found files, in parallel if there are many.
+//!
+//! An installed skill is read from its verified bytes, a skill in a held directory from memory, and
+//! any other from disk.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -14,10 +17,10 @@ use super::super::parse::{MAX_FILE_BYTES, SkillFile};
 use super::{Found, SIDE_FILE};
 use crate::grant::held::HeldFolder;
 
-/// Number of files from which on several threads read them.
+/// Number of files from which they are read in parallel.
 const MANY: usize = 64;
 
-/// Reads all files, in their order.
+/// Reads all files. The result has the same order.
 pub(super) fn all(found: &[Found<'_>]) -> Vec<Result<Skill, Unusable>> {
     let n_threads = match found.len() {
         ..MANY => 1,
@@ -33,7 +36,8 @@ pub(super) fn all(found: &[Found<'_>]) -> Vec<Result<Skill, Unusable>> {
             .map(|part| scope.spawn(|| part.iter().map(Found::read).collect::<Vec<_>>()))
             .collect();
         let each = threads.into_iter().flat_map(|thread| {
-            // A skill that is lost would make room for another of its name.
+            // Do not ignore a panic: a skill that is silently lost would let another one with its
+            // name take its place.
             let read = thread.join();
             read.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
@@ -44,7 +48,7 @@ pub(super) fn all(found: &[Found<'_>]) -> Vec<Result<Skill, Unusable>> {
 impl Found<'_> {
     fn read(&self) -> Result<Skill, Unusable> {
         let installed = self.installed();
-        // What was verified is what is read.
+        // Read the verified bytes instead of the file on disk.
         let verified = installed.and_then(|installed| installed.files.as_ref());
         let held = verified.or(self.root.held.as_ref());
         let refuse = |why: String| {
@@ -83,15 +87,16 @@ impl Found<'_> {
         Ok(skill)
     }
 
-    /// The record of its installation.
+    /// Returns the record of the skill's installation.
     fn installed(&self) -> Option<&Installed> {
         let mut installed = self.root.installed.iter();
         installed.find(|one| !self.is_flat && one.folder == self.dir)
     }
 }
 
-/// Reads a file, of which it `follows` a link or refuses it; `None` when there is none. One that is there and cannot be read is a
-/// fault: it may restrict.
+/// Reads a file; `None` if there is none. Follows a symlink only if `follows`, and refuses it
+/// otherwise. A file that exists but cannot be read is an error, because it may contain a
+/// restriction.
 pub(crate) fn content<'a>(
     path: &Path,
     follows: bool,
@@ -101,7 +106,7 @@ pub(crate) fn content<'a>(
         return Ok(held.file(path).map(Cow::Borrowed));
     }
     let told = |error: std::io::Error| format!("the file cannot be read: {error}");
-    // Opening a pipe would wait for its writer.
+    // `O_NONBLOCK`, because opening a pipe would wait for a writer.
     let link = if follows {
         OFlags::empty()
     } else {

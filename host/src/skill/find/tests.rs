@@ -38,7 +38,7 @@ fn bundles_flat_files_and_links_are_found_and_templates_are_not() {
     fs::write(skills.join(".gitignore"), "*\n").unwrap();
     write(elsewhere.path(), "linked/SKILL.md", "linked");
     symlink(elsewhere.path().join("linked"), skills.join("z")).unwrap();
-    // The same once more, and one that is there already.
+    // The same file twice, and another one that was found already.
     symlink(elsewhere.path().join("linked"), skills.join("z2")).unwrap();
     symlink(skills.join("a"), skills.join("again")).unwrap();
     symlink("/nowhere/at/all", skills.join("broken")).unwrap();
@@ -109,7 +109,7 @@ fn of_one_name_the_users_is_used_and_the_others_are_listed() {
             ("project".to_owned(), false)
         ]
     );
-    // Changed on the disk: what is held counts.
+    // The file changed on disk, and the held content is used.
     write(project.path(), "skills/own/SKILL.md", "changed");
     let again = discover(roots.get(..1).unwrap(), &[], &AllAvailable);
     assert_eq!(again.find("own").unwrap().description, "own");
@@ -183,7 +183,7 @@ fn a_skill_that_cannot_be_used_keeps_its_name() {
         by,
         [&user.join("deploy/SKILL.md"), &user.join("unread/SKILL.md")]
     );
-    // The other way round nothing is lost.
+    // In the opposite order, nothing is lost.
     let roots = [
         Root::new(Source::ClaudeUser, user),
         Root::new(Source::User, root.path().join("b")),
@@ -285,7 +285,7 @@ fn a_folder_of_more_than_two_thousand_is_looked_into_so_far_and_says_so() {
     let [told] = all.unusable() else {
         panic!("{:?}", all.unusable())
     };
-    // It takes no name, so that none makes room for another.
+    // The finding has an empty id, so that it takes no skill's name.
     assert_eq!(told.id, "");
     let text = &told.diagnostics[0].text;
     assert!(

@@ -1,4 +1,9 @@
-//! Walks a folder of skills, on the disk or held, and takes what looks like one.
+//! Walks a directory of skills, on disk or held in memory, and collects bundles and flat skill
+//! files.
+//!
+//! The number of directories is limited, and symlinks are followed only at the top level, so that a
+//! walk ends on any file system. A directory that cannot be read is reported, because it may
+//! contain restrictions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,16 +13,16 @@ use super::{FILE, FOLDER, Found, Root};
 use crate::grant::held::HeldFolder;
 use crate::paths::{file_name, file_stem};
 
-/// Deepest folder in which a bundle is looked for.
+/// Maximum depth at which bundles are searched.
 const MAX_DEPTH: usize = 5;
 
-/// Most folders and flat files of one root that are looked into.
+/// Maximum number of directories and flat files per root.
 const MAX_FOLDERS: usize = 2_000;
 
-/// Folders that hold no skills of the folder that they are in.
+/// Directories that are never searched for skills.
 const SKIPPED: [&str; 3] = ["node_modules", "target", "__pycache__"];
 
-/// Beginnings of names of files beside skills that are documents.
+/// Prefixes of file names of documents next to skills.
 const DOCUMENTS: [&str; 6] = [
     "readme",
     "license",
@@ -62,7 +67,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    /// Takes a path that somebody named: a file, a bundle, or a folder of skills.
+    /// Collects the skills at a path from the command line: a file, a bundle, or a directory of
+    /// skills.
     fn local(&mut self, path: &Path, real: &Path) {
         if real.is_file() && !file_name(real).eq_ignore_ascii_case(FILE) {
             return self.flat(path.to_owned(), real.to_owned());
@@ -71,7 +77,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             (true, Some(parent)) => (path.parent().unwrap_or(parent), parent),
             _ => (path, real),
         };
-        // Of `.` and `..` only the path without them tells a name.
+        // `.` and `..` have no base name; use the canonical path instead.
         let (dir, folder) = match dir.file_name() {
             Some(own) => (dir, own.to_string_lossy().into_owned()),
             None => (real, file_name(real)),
@@ -86,7 +92,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         self.unusable.push(self.root.refuse(&id, path, text, hint));
     }
 
-    /// Counts a folder or a flat file; there is an end to them.
+    /// Counts a directory or flat file. Returns whether the limit is exceeded.
     fn is_too_many(&mut self) -> bool {
         self.n_folders += 1;
         if self.n_folders == MAX_FOLDERS + 1 {
@@ -94,7 +100,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                 "there are more than {MAX_FOLDERS} folders and files here; the rest was not looked into"
             );
             let hint = "move what is no skill out of this folder";
-            // No skill has this name, so that none makes room for another.
+            // The id is empty, so that this finding takes no skill's name.
             let path = &self.root.path;
             self.unusable.push(self.root.refuse("", path, text, hint));
         }
@@ -123,7 +129,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                 continue;
             }
             let is_link = kind.is_symlink();
-            // Links are followed for the bundles of a root; deeper ones could lead in circles.
+            // Follow symlinks to bundles directly in a root only; deeper ones could form a loop.
             if is_link && depth > 0 {
                 continue;
             }
@@ -162,14 +168,15 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    /// Whether a hidden folder of a source that somebody named is a collection of skills, such as `skills/.curated`. In the folders
-    /// of sessions hidden ones hold what is on its way, and what was moved out of it.
+    /// Whether a hidden directory is a collection of skills, for example `skills/.curated`. Only
+    /// for paths from the command line: in the directories that sessions search, hidden ones
+    /// contain incomplete installations and replaced skills.
     fn is_collection(&self, path: &Path, name: &str) -> bool {
         let is_named = matches!(self.root.source, Source::Local);
         is_named && file_name(path) == FOLDER && name.starts_with('.') && name != ".git"
     }
 
-    /// Takes a folder as a bundle, if it is one.
+    /// Collects a directory if it is a bundle. Returns whether it is.
     fn bundle(&mut self, name: &str, dir: &Path, real: &Path) -> bool {
         if name == FOLDER && holds_bundles(dir) {
             return false;
@@ -269,19 +276,20 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 }
 
-/// Whether a folder holds folders of skills: then a `SKILL.md` of its own is a table of contents.
+/// Whether a directory contains skill directories. A `SKILL.md` directly in it is then a table of
+/// contents.
 fn holds_bundles(dir: &Path) -> bool {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut folders = entries.map(|entry| entry.path());
     folders.any(|folder| folder.join(FILE).is_file())
 }
 
-/// Whether folders of this name are not looked into.
+/// Whether directories of this name are skipped.
 pub(crate) fn is_skipped(name: &str) -> bool {
     name.starts_with('.') || SKIPPED.contains(&name)
 }
 
-/// Whether a file directly in a root is a skill by itself.
+/// Whether a file directly in a root is a flat skill.
 fn is_flat(name: &str) -> bool {
     let lower = name.to_lowercase();
     lower.ends_with(".md") && !DOCUMENTS.iter().any(|document| lower.starts_with(document))

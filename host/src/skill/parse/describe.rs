@@ -1,13 +1,13 @@
-//! Description of a skill, and what its text says of it.
+//! Reads the description of a skill, and facts from its body text.
 
 use super::super::model::{Diagnostic, Skill};
 use super::diagnose::{Reader, refusal};
 use crate::front_matter::Entry;
 
-/// Longest description that other programs must read, in characters.
+/// Maximum length of a description that other programs must accept, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 1024;
 
-/// Longest description that is kept, in bytes.
+/// Maximum length of a description that is kept, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 16 << 10;
 
 pub(super) fn describe(
@@ -44,7 +44,8 @@ pub(super) fn describe(
     Ok(())
 }
 
-/// The beginning of a text. It ends in no blank: what is read again, after it was written, is trimmed.
+/// Cuts a text. The result has no trailing whitespace, so that it stays the same when it is written
+/// and parsed again.
 fn cut(text: &str, limit: usize) -> String {
     text.get(..text.floor_char_boundary(limit))
         .unwrap_or_default()
@@ -52,7 +53,7 @@ fn cut(text: &str, limit: usize) -> String {
         .to_owned()
 }
 
-/// The first lines of text that are no heading and no code.
+/// Returns the first lines of text that are neither a heading nor code.
 fn first_paragraph(body: &str) -> Option<String> {
     let is_text =
         |line: &&str| !line.is_empty() && !line.starts_with(['#', '`', '|', '<', '-', '=']);
@@ -64,7 +65,8 @@ fn first_paragraph(body: &str) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(" "))
 }
 
-/// Line of the body, from 1, in which Claude Code would run a command: `` !`…` `` after a blank or at the start of a line.
+/// Returns the first line of the body, from 1, with a command that Claude Code would run: `` !`…`
+/// `` after a blank or at the start of a line.
 pub(super) fn live_command(body: &str) -> Option<usize> {
     let is_live = |line: &str| {
         let mut found = line.match_indices("!`");
@@ -77,7 +79,7 @@ pub(super) fn live_command(body: &str) -> Option<usize> {
     Some(body.lines().position(is_live)? + 1)
 }
 
-/// The line of a file in which its body begins.
+/// Returns the line of a file in which its body begins.
 pub(super) fn body_line(bytes: &[u8], body: &str) -> usize {
     let before = bytes.get(..bytes.len().saturating_sub(body.len()));
     let before = before.unwrap_or_default().iter();

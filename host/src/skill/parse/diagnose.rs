@@ -1,27 +1,27 @@
-//! Findings while a file is read, and what a fault takes away.
+//! Collects findings while a file is parsed, and applies the consequences of a fault.
 
 use super::super::model::{Diagnostic, Severity};
 use crate::front_matter::Place;
 use crate::text::clean;
 
-/// Most faults that are told of one file, and most of its other findings.
+/// Maximum number of reported faults per file, and of other findings.
 const MAX_DIAGNOSTICS: usize = 50;
 
-/// Longest text of a finding, which may quote the file.
+/// Maximum length of a finding, which may quote the file.
 const MAX_TEXT_BYTES: usize = 300;
 
-/// State while a file is read.
+/// State while a file is parsed.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// Faults, told or not.
+    /// Number of faults, including unreported ones.
     pub(super) n_faults: usize,
     /// Lines before the front matter.
     pub(super) n_before: usize,
 }
 
 impl Reader {
-    /// Notes a fault: the skill is for the user only, and is spared no question.
+    /// Records a fault: only the user can start the skill, and it skips no approvals.
     pub(super) fn error(&mut self, place: Place, text: impl AsRef<str>, hint: impl AsRef<str>) {
         self.n_faults += 1;
         self.push(Severity::Error, place, text.as_ref(), hint.as_ref());
@@ -36,7 +36,7 @@ impl Reader {
     }
 
     fn push(&mut self, severity: Severity, (line, column): Place, text: &str, hint: &str) {
-        // A flood of notes hides no fault.
+        // Faults have their own limit, so that a flood of notes cannot hide one.
         let is_fault = |severity: Severity| severity == Severity::Error;
         let same = self
             .diagnostics
@@ -64,7 +64,7 @@ pub(super) fn fault(
     }
 }
 
-/// A fault for which a file is not loaded.
+/// Creates the error for a fault that prevents a file from loading.
 pub(super) fn refusal(place: Place, text: impl AsRef<str>, hint: impl AsRef<str>) -> Diagnostic {
     fault(Severity::Error, place, text.as_ref(), hint.as_ref())
 }

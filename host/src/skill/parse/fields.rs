@@ -1,4 +1,7 @@
-//! A document becomes a skill: what each key means.
+//! Converts a parsed document into a skill: the meaning of each key.
+//!
+//! A faulty value of a key that restricts never loosens the restriction; keys that only describe
+//! are handled leniently.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +18,7 @@ use super::{FORMAT, SkillFile, tools};
 use crate::front_matter::{Document, Entry, Node, NodeKind};
 use crate::text::clean;
 
-/// Longest label, in bytes.
+/// Maximum length of a label, in bytes.
 const MAX_LABEL_BYTES: usize = 200;
 
 const INVOCATIONS: &[(&str, Invocation)] = &[
@@ -214,7 +217,7 @@ fn known(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
     }
 }
 
-/// Keys that restrict.
+/// Reads the keys that restrict.
 fn rights(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
     match entry.key.as_str() {
         "tools" => tools::scope(entry, &mut skill.tools, reader),
@@ -223,7 +226,7 @@ fn rights(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
         }
         "model_invocation" => {
             let invocation = reader.one_of(entry, INVOCATIONS);
-            // Of two keys that say it the stricter holds.
+            // If both keys are present, the stricter one applies.
             skill.invocation = skill
                 .invocation
                 .max(invocation.unwrap_or(Invocation::UserOnly));
@@ -263,7 +266,7 @@ fn unknown(
     match meant {
         Some((known, Weight::Rights)) => {
             if matches!(known, "tools" | "disallowed-tools") {
-                // It was meant to keep tools from being called, and which cannot be told.
+                // The key was meant to restrict tools, but not which ones is known: allow none.
                 skill.tools.allow = Some(Vec::new());
             }
             let hint = format!("write `{known}`; until then only the user can start the skill");

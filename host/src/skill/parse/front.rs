@@ -1,4 +1,8 @@
-//! The text of a file: its encoding, where the front matter begins and ends, and its repair.
+//! Splits the text of a file: encoding, the limits of the front matter, and the repair of missing
+//! quotes.
+//!
+//! A file whose front matter is damaged is repaired only if the repair cannot remove a restriction;
+//! the repair itself is still reported as a fault.
 
 use std::borrow::Cow;
 
@@ -10,10 +14,10 @@ use crate::front_matter::{self, Document, FENCE, Node, NodeKind};
 use crate::json::Unique;
 use crate::text::is_deceptive;
 
-/// Largest front matter, in bytes.
+/// Maximum size of a front matter, in bytes.
 const MAX_FRONT_BYTES: usize = 64 << 10;
 
-/// Keys whose values have keys of their own, which quotes would hide.
+/// Keys with nested keys, which quotes would turn into text.
 const NESTED: [&str; 3] = ["generated_from", "metadata", "requires"];
 
 const BEGINNING: &str =
@@ -26,14 +30,14 @@ pub(super) enum Front<'a> {
 }
 
 pub(super) struct Found<'a> {
-    /// The front matter, with the line that opens it.
+    /// Front matter, including its opening line.
     pub(super) front: &'a str,
-    /// Empty lines before it.
+    /// Number of empty lines before it.
     pub(super) n_before: usize,
     pub(super) body: &'a str,
 }
 
-/// The text of a file without its byte order mark.
+/// Decodes a file as UTF-8, without the byte order mark.
 pub(super) fn decode(bytes: &[u8]) -> Result<&str, Diagnostic> {
     if bytes.len() > MAX_FILE_BYTES {
         let text = format!("the file has more than {} KiB", MAX_FILE_BYTES >> 10);
@@ -102,7 +106,8 @@ pub(super) fn split(text: &str) -> Front<'_> {
     Front::Missing(refusal(place, "there is no front matter", hint))
 }
 
-/// Reads the front matter. Where it is not YAML, values that only miss quotes are repaired, which is a fault.
+/// Parses the front matter. If it is not valid YAML, values that only lack quotes are repaired;
+/// that is still a fault.
 pub(super) fn document(found: &Found<'_>, reader: &mut Reader) -> Result<Document, Diagnostic> {
     let at = |(line, column): (usize, usize)| (line + found.n_before, column);
     if found.front.len() > MAX_FRONT_BYTES {
@@ -165,7 +170,8 @@ fn hint_for(why: &str, front: &str) -> &'static str {
     }
 }
 
-/// Puts quotes around top-level values that are not YAML by themselves. Lines keep their numbers. Returns the keys as well.
+/// Puts quotes around top-level values that are not valid YAML by themselves. Line numbers stay the
+/// same. Also returns the keys of the quoted values.
 pub(super) fn quote(front: &str) -> (String, Vec<String>) {
     let lines: Vec<&str> = front.lines().collect();
     let mut text = String::with_capacity(front.len() + 64);
@@ -202,7 +208,8 @@ fn quoted(line: &str, block: &[&str], whole: &str) -> Option<(String, String)> {
     let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_plain = !key.is_empty() && key.chars().all(is_key) && !value.trim().is_empty();
     let is_block = value.trim_start().starts_with(['|', '>']);
-    // A restriction in a value that is damaged, or in a line that became part of one, cannot be told any more.
+    // Do not quote keys that restrict, nor lines that contain one: the intended restriction cannot
+    // be recovered from a damaged value.
     let is_text = !matches!(keys::weight(key), Some(Weight::Rights)) && !NESTED.contains(&key);
     let rest = block.get(1..).unwrap_or_default();
     let hides_key = |line: &&str| {
@@ -226,7 +233,8 @@ fn quoted(line: &str, block: &[&str], whole: &str) -> Option<(String, String)> {
     Some((key.to_owned(), format!("{key}: {value}")))
 }
 
-/// Whether a file without front matter has something that was meant to be one: a line `---`, and a key that restricts.
+/// Whether a file without front matter contains something that was meant to be one: a line `---`,
+/// and a key that restricts.
 pub(super) fn has_misplaced(text: &str) -> bool {
     let is_unseen = |c: char| c.is_whitespace() || is_deceptive(c);
     let mut lines = text.lines().map(|line| line.trim_matches(is_unseen));
@@ -238,7 +246,7 @@ pub(super) fn has_misplaced(text: &str) -> bool {
         })
 }
 
-/// Reads `SKILL.json`.
+/// Parses `SKILL.json`.
 pub(super) fn side_file(bytes: &[u8]) -> Result<Document, Diagnostic> {
     let refuse = |line: usize, column: usize, why: Cow<'_, str>| {
         let text = format!("`SKILL.json` beside it cannot be read: {why}");

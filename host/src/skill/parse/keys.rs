@@ -1,14 +1,17 @@
-//! The keys of a front matter, and what an unknown one was probably meant to be.
+//! Keys of a front matter, and guesses for misspelled ones.
+//!
+//! A misspelled key that resembles a restricting one is a fault, because ignoring it would loosen
+//! the skill.
 
 use std::sync::LazyLock;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weight {
-    /// A key that restricts or grants: one that is misspelt is a fault.
+    /// Key that restricts or grants: a misspelled one is a fault.
     Rights,
-    /// A key that describes.
+    /// Key that describes.
     Text,
-    /// A known key without effect here, with the reason.
+    /// Known key without effect here, with the reason.
     Ignored(&'static str),
 }
 
@@ -59,7 +62,7 @@ pub(super) const KEYS: &[(&str, Weight)] = &[
     ("when_to_use", Text),
 ];
 
-/// Returns the keys that a front matter may have and that have an effect.
+/// Returns the keys of a front matter that have an effect.
 pub fn known_keys() -> impl Iterator<Item = &'static str> {
     let honoured = KEYS
         .iter()
@@ -67,8 +70,8 @@ pub fn known_keys() -> impl Iterator<Item = &'static str> {
     honoured.map(|(key, _)| *key)
 }
 
-/// Other ways, in the form in which keys are compared, to write the keys that restrict tools. The tables of the specification
-/// have `tools.allow` and `tools.deny`.
+/// Alternative spellings, in normal form, of the keys that restrict tools. The tables of the
+/// specification have `tools.allow` and `tools.deny`.
 const SPELLINGS: &[(&str, &str)] = &[
     ("allow", "tools"),
     ("allowed", "tools"),
@@ -93,13 +96,13 @@ pub(super) fn weight(key: &str) -> Option<Weight> {
         .map(|(_, weight)| *weight)
 }
 
-/// The known keys in the form in which they are compared.
+/// Known keys in normal form.
 static PLAIN: LazyLock<Vec<(String, &'static str, Weight)>> = LazyLock::new(|| {
     let keys = KEYS.iter().map(|(key, weight)| (plain(key), *key, *weight));
     keys.collect()
 });
 
-/// The known key that an unknown one looks like, the weightier one first.
+/// Returns the known key that an unknown one resembles; keys that restrict take precedence.
 pub(super) fn meant(key: &str) -> Option<(&'static str, Weight)> {
     let plain = plain(key);
     if let Some((_, known)) = SPELLINGS.iter().find(|(other, _)| *other == plain) {
@@ -107,7 +110,8 @@ pub(super) fn meant(key: &str) -> Option<(&'static str, Weight)> {
     }
     let mut near: Vec<(usize, bool, &'static str, Weight)> = PLAIN
         .iter()
-        // Comparing takes the product of the lengths.
+        // The cost of the distance is the product of the lengths, so skip keys of very different
+        // length.
         .filter(|(known, ..)| known.len().abs_diff(plain.len()) <= 2)
         .filter_map(|(known_plain, known, weight)| {
             let distance = strsim::damerau_levenshtein(&plain, known_plain);
@@ -123,7 +127,8 @@ pub(super) fn meant(key: &str) -> Option<(&'static str, Weight)> {
     near.first().map(|(.., key, weight)| (*key, *weight))
 }
 
-/// A key without case, separators and what cannot be seen: `allowedTools`, `Allowed_Tools` and `allowed-tools` are one.
+/// Returns the normal form of a key, without case, separators and invisible characters:
+/// `allowedTools`, `Allowed_Tools` and `allowed-tools` are equal.
 fn plain(key: &str) -> String {
     let key = super::super::name::key(key);
     key.chars()

@@ -1,4 +1,5 @@
-//! `side_effects`, `trust`, `paths` and `arguments`: bounds on what a skill is used for and given.
+//! Reads `side_effects`, `trust`, `paths` and `arguments`: limits on the use and the input of a
+//! skill.
 
 use serde_json::{Value, json};
 
@@ -8,15 +9,15 @@ use crate::front_matter::{Entry, NodeKind};
 use crate::grant::{SideEffect, Trust};
 use crate::tool::schema;
 
-/// Most patterns of `paths`, and the longest of them in bytes.
+/// Maximum number of patterns in `paths`, and maximum length of one in bytes.
 const MAX_PATHS: usize = 100;
 
 const MAX_PATH_BYTES: usize = 200;
 
-/// Most alternatives in one pattern of `paths`.
+/// Maximum number of alternatives in one pattern of `paths`.
 const MAX_BRACES: usize = 8;
 
-/// Most names of arguments.
+/// Maximum number of argument names.
 const MAX_ARGUMENTS: usize = 64;
 
 const SIDE_EFFECTS: &[(&str, SideEffect)] = &[
@@ -100,7 +101,8 @@ pub(super) fn paths(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
     }
 }
 
-/// The reason why hardly a file of a workspace has a path that a pattern matches. Patterns of other programs look like this.
+/// Returns the reason why a pattern matches practically no path in a workspace. Patterns written
+/// for other programs often look like this.
 fn never_matches(pattern: &str) -> Option<&'static str> {
     let pattern = pattern.trim();
     let mut parts = pattern.split(['/', '{', ',', '}']);
@@ -123,7 +125,7 @@ fn never_matches(pattern: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether there is a backslash that does not make a bracket a plain character, as in `app/\[id\].tsx`.
+/// Whether there is a backslash other than one that escapes a bracket, as in `app/\[id\].tsx`.
 fn has_backslash(pattern: &str) -> bool {
     let mut rest = pattern.chars();
     while let Some(c) = rest.next() {

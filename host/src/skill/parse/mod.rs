@@ -1,7 +1,9 @@
-//! Reads the file of a skill: `corteza.skill/v1`, the open Agent Skills format, and the keys that Claude Code adds.
+//! Parses the file of a skill: `corteza.skill/v1`, the open Agent Skills format, and the keys that
+//! Claude Code adds.
 //!
-//! Leniency never loosens: whatever a fault may have been meant to forbid is forbidden. A skill with a fault is for the user
-//! only and is spared no question; one whose text or format cannot be told is not loaded at all. Start from [`SkillFile`].
+//! Leniency never loosens: anything that a faulty value may have been meant to forbid is forbidden.
+//! A skill with a fault can be started by the user only and skips no approvals; a file whose text
+//! or format cannot be determined is not loaded at all. Start from [`SkillFile`].
 
 mod describe;
 mod diagnose;
@@ -35,42 +37,42 @@ pub(super) use tools::{claude_names, is_claude_tool};
 /// Identifier of the format with its version, the value of `skill_format`.
 pub const FORMAT: &str = "corteza.skill/v1";
 
-/// Largest file of a skill, in bytes; the largest seen in the wild has 293 KB.
+/// Maximum size of a skill's file, in bytes; the largest seen in the wild has 293 KB.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// Longest identity, in characters.
+/// Maximum length of an identity, in characters.
 const MAX_ID_CHARS: usize = 64;
 
-/// A file of a skill that was read from the disk, and what is known of it without looking into it.
+/// File of a skill with its location, not parsed yet.
 #[derive(Clone, Debug)]
 pub struct SkillFile<'a> {
-    /// Name of the folder, or of a flat file without its ending.
+    /// Name of the directory, or of a flat file without its extension.
     pub folder: &'a str,
     /// Base directory of the bundle, as it was found.
     pub dir: &'a Path,
-    /// Folder of the bundle without links.
+    /// Canonical path of the bundle's directory.
     pub real_dir: &'a Path,
-    /// Content of the bundle, if it is only used as it was when it was held.
+    /// Content of the bundle, if only the held content may be used.
     pub held: Option<&'a Arc<HeldFolder>>,
     /// Path of the file.
     pub file: &'a Path,
-    /// Whether it is a file of its own, without a bundle.
+    /// Whether it is a single file, without a bundle.
     pub is_flat: bool,
-    /// Place where it was found.
+    /// Location where it was found.
     pub source: &'a Source,
-    /// Trust in that place.
+    /// Trust in the location.
     pub trust: Trust,
     /// Content of the file.
     pub bytes: &'a [u8],
-    /// Content of `SKILL.json` beside it, of the form before `corteza.skill/v1`.
+    /// Content of `SKILL.json` next to it, used before `corteza.skill/v1`.
     pub side: Option<&'a [u8]>,
 }
 
 impl SkillFile<'_> {
-    /// Reads the skill.
+    /// Parses the skill.
     ///
     /// # Errors
-    /// The file cannot be used; the last of its diagnostics says why.
+    /// The file cannot be used; the last diagnostic is the reason.
     pub fn parse(&self) -> Result<Skill, Unusable> {
         let mut reader = Reader::default();
         self.read(&mut reader).map_err(|fault| {
@@ -85,7 +87,7 @@ impl SkillFile<'_> {
         })
     }
 
-    /// Identity of the skill.
+    /// Returns the identity of the skill.
     #[must_use]
     pub fn id(&self) -> String {
         match self.source.plugin() {
@@ -135,9 +137,9 @@ impl SkillFile<'_> {
     }
 }
 
-/// Checks the name of a folder, which the user types and the model reads.
+/// Checks the name of a directory, which the user types and the model reads.
 fn check_folder(folder: &str, is_flat: bool) -> Result<(), Diagnostic> {
-    // Names of files from other systems have letters and their marks apart.
+    // File names from other systems may be decomposed (letters and their marks separate).
     let folder = &*ComposingNormalizerBorrowed::new_nfc().normalize(folder);
     let is_plain = |c: char| (c.is_alphanumeric() || "-_. ".contains(c)) && !is_deceptive(c);
     let what = if is_flat { "file" } else { "folder" };
@@ -159,7 +161,7 @@ fn check_folder(folder: &str, is_flat: bool) -> Result<(), Diagnostic> {
     })
 }
 
-/// Reads a skill of a path by itself, as somebody who only looks at it.
+/// Parses the text of a skill by itself, without a bundle on disk.
 pub fn parse_text(folder: &str, text: &str) -> Result<Skill, Unusable> {
     let dir = PathBuf::from(folder);
     let file = SkillFile {

@@ -1,4 +1,4 @@
-//! The parts of a file as they were written, for those who write it again.
+//! Parts of a skill's file as they were written, for code that rewrites the file.
 
 use std::borrow::Cow;
 
@@ -10,19 +10,19 @@ use crate::front_matter::{self, Document, Entry};
 
 #[derive(Debug)]
 pub(in crate::skill) struct Parts<'a> {
-    /// The front matter with the line that opens it, its values in quotes where these were missing; `None` where there is none.
+    /// Front matter with its opening line, with missing quotes added; `None` if there is none.
     pub(in crate::skill) front: Option<Cow<'a, str>>,
     /// Keys of the front matter.
     pub(in crate::skill) document: Document,
-    /// The line that ends the front matter.
+    /// Closing line of the front matter.
     pub(in crate::skill) fence: &'a str,
     pub(in crate::skill) body: &'a str,
-    /// Keys of `SKILL.json` that count, because the front matter has none of their names.
+    /// Keys of `SKILL.json` that take effect, because the front matter has no key of the same name.
     pub(in crate::skill) side: Vec<Entry>,
 }
 
 impl<'a> SkillFile<'a> {
-    /// Takes the file apart.
+    /// Splits the file into its parts.
     ///
     /// # Errors
     /// The text or the front matter cannot be read.

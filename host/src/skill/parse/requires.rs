@@ -1,4 +1,4 @@
-//! `metadata`, `requires` and `generated_from`: mappings whose values describe.
+//! Reads `metadata`, `requires` and `generated_from`: mappings whose values only describe.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use super::super::model::{Requires, Skill};
 use super::diagnose::Reader;
 use crate::front_matter::{Entry, Node, NodeKind};
 
-/// Most programs, and most variables, that a skill requires.
+/// Maximum number of required programs, and of required variables.
 const MAX_REQUIRED: usize = 64;
 
 pub(super) fn metadata(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
     let mut value = entry.node.value();
-    // Objects in JSON as a text are common.
+    // Some programs write an object as JSON in a string.
     if let Value::String(text) = &value {
         value = serde_json::from_str(text).unwrap_or(Value::Null);
         if !value.is_object() {
@@ -53,7 +53,8 @@ pub(super) fn requires(value: &Value) -> Option<Requires> {
     })
 }
 
-/// Adds what `metadata.requires` and `metadata.ANY.requires` name, as two families of programs write it.
+/// Adds the requirements in `metadata.requires` and `metadata.ANY.requires`, the spellings of two
+/// families of programs.
 pub(super) fn requires_of_metadata(skill: &mut Skill, reader: &mut Reader) {
     let values = skill.metadata.iter();
     let found: Vec<Requires> = values
@@ -87,7 +88,7 @@ pub(super) fn requires_of_metadata(skill: &mut Skill, reader: &mut Reader) {
     }
 }
 
-/// The stamp with each value as it was written.
+/// Returns the stamp with each value as it was written.
 pub(super) fn stamp(node: &Node) -> Value {
     let NodeKind::Mapping(entries) = &node.kind else {
         return Value::Null;

@@ -1,12 +1,13 @@
-//! Malformed files: one finding each, and no permission gained. And files that are in order, read as they were meant.
+//! Malformed files cause one finding each and gain no permission. Valid files are read as they were
+//! meant.
 
 use super::super::scope::ToolPattern;
 use super::*;
 use crate::grant::SideEffect;
 use crate::skill::{Context, Interaction, Invocation};
 
-/// Each file, and its only finding that is no note. `-` stands before those that are not loaded at all, `!` before those that
-/// are loaded for the user only, and `~` before those that lose only what is spoken of.
+/// Files, each with its only finding other than notes. `-` marks files that are not loaded, `!`
+/// those loaded for the user only, and `~` those that lose only the part in the finding.
 #[rustfmt::skip]
 const MALFORMED: &[(&str, &str)] = &[
     ("", "-1:1: the file is empty"),
@@ -211,7 +212,8 @@ const MALFORMED: &[(&str, &str)] = &[
     ("---\ndescription: d\ntools: {deny: {bash: true}, allow: [bash]}\n---\nDo it.\n", "!3:15: `tools.deny` is neither a text nor a list of texts"),
 ];
 
-/// Files that were meant to keep `bash` from being called, in ways that nobody can tell any more.
+/// Files that were meant to deny `bash`, in damaged forms from which the intention cannot be
+/// recovered.
 const DENYING: [&str; 8] = [
     "disallowed-tools: {Bash: true}",
     "disallowed-tools: 'Bash('",
@@ -288,7 +290,7 @@ fn a_malformed_file_has_one_finding_and_gains_nothing() {
             assert!(skill.spares.is_empty(), "{text:?}");
         }
         for spare in &skill.spares {
-            // The only one that any of the files asks for in words that count.
+            // The only permission that any of the files requests in a valid form.
             assert_eq!(spare.to_string(), "bash(git status *)", "{text:?}");
         }
     }
@@ -324,7 +326,7 @@ fn the_worked_example_loads_as_written() {
     assert!(skill.tools.permits("finalize", Some("pensar")));
     assert!(!skill.tools.permits("bash", None));
     assert_eq!(skill.interaction, Interaction::Returning);
-    // Its own word raises no trust.
+    // A skill cannot raise its own trust.
     assert_eq!(skill.trust, Trust::User);
     let findings: Vec<&str> = skill.diagnostics.iter().map(|d| d.text.as_str()).collect();
     assert_eq!(
@@ -436,7 +438,7 @@ fn the_form_with_a_side_file_is_read() {
     );
     let error = file("Do it.\n", "{\n\"name\": }").unwrap_err();
     assert_eq!(error.diagnostics.last().unwrap().line, 2);
-    // A front matter that is not at its place is none that a side file makes good.
+    // A side file does not repair a misplaced front matter.
     for front in [" ---", "\u{200b}---", "# Title\n---", "```yaml\n---"] {
         let text = format!(
             "{front}\ndisable-model-invocation: true\ntools: {{deny: [bash]}}\n---\nDo it.\n"
@@ -473,7 +475,8 @@ fn a_list_of_tools_is_read_as_the_tools_that_may_be_called() {
         ("[Read, Grep]", &["read_file", "search"]),
         ("Read Grep", &["read_file", "search"]),
         ("read_file, notes:find", &["read_file", "notes:find"]),
-        // What does not exist here cannot be called, and less than was meant is not the whole tool.
+        // A tool that does not exist here cannot be called, and a tool with a specifier is not
+        // allowed as a whole.
         ("Read, WebFetch", &["read_file"]),
         ("Read, Bash(git log *)", &["read_file"]),
         ("WebFetch", &[]),

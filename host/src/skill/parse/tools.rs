@@ -1,4 +1,8 @@
-//! `tools`, `disallowed-tools` and `allowed-tools`: restrictions, and calls to be spared questions about.
+//! Reads `tools`, `disallowed-tools` and `allowed-tools`: restrictions, and calls that should skip
+//! the approval question.
+//!
+//! A faulty list of denied tools denies everything, and a faulty entry in a list of allowed tools
+//! is omitted. A faulty entry in `allowed-tools` is ignored, so that its calls ask as usual.
 
 use std::path::Path;
 
@@ -9,7 +13,7 @@ use super::values;
 use crate::front_matter::{Entry, Node, NodeKind, Place};
 use crate::tool::command::{CommandPattern, runs_others};
 
-/// Names that Claude Code gives tools, and those that do the same here.
+/// Claude Code's tool names, each with the equivalent tools of this program.
 const CLAUDE_TOOLS: &[(&str, &[&str])] = &[
     ("Agent", &["spawn_subagent"]),
     ("Bash", &["bash"]),
@@ -23,24 +27,24 @@ const CLAUDE_TOOLS: &[(&str, &[&str])] = &[
     ("Write", &["write_file"]),
 ];
 
-/// The tool that runs commands.
+/// Name of the tool that runs commands.
 const BASH: &str = "bash";
 
-/// Most entries of one list of tools.
+/// Maximum number of entries in a list of tools.
 const MAX_ENTRIES: usize = 500;
 
-/// The names here of a tool that Claude Code knows.
+/// Returns this program's equivalents of a Claude Code tool.
 fn mapped(name: &str) -> &'static [&'static str] {
     let found = CLAUDE_TOOLS.iter().find(|(claude, _)| *claude == name);
     found.map_or(&[], |(_, names)| names)
 }
 
-/// Whether Claude Code has a tool of this name, for which those here stand in.
+/// Whether Claude Code has a tool of this name with equivalents here.
 pub(in super::super) fn is_claude_tool(name: &str) -> bool {
     !mapped(name).is_empty()
 }
 
-/// The names that Claude Code gives the tools that do the same as one here.
+/// Returns Claude Code's names of the tools that are equivalent to one of this program.
 pub(in crate::skill) fn claude_names(name: &str) -> impl Iterator<Item = &'static str> {
     let named = CLAUDE_TOOLS
         .iter()
@@ -48,7 +52,7 @@ pub(in crate::skill) fn claude_names(name: &str) -> impl Iterator<Item = &'stati
     named.map(|(claude, _)| *claude)
 }
 
-/// Reads `tools: {allow: …, deny: …}`, or the list of the tools that may be called, as agents of Claude Code have it.
+/// Reads `tools: {allow: …, deny: …}`, or the list of allowed tools, as in agents of Claude Code.
 pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
     const SHAPE: &str = "write `tools: {allow: [read_file], deny: [bash]}`";
     let is_list = match &entry.node.kind {
@@ -63,7 +67,7 @@ pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
     }
     let NodeKind::Mapping(entries) = &entry.node.kind else {
         let text = "`tools` is neither a list of tools nor a mapping with `allow` and `deny`";
-        // It was meant to say which tools there are: none, rather than all of them.
+        // The key was meant to restrict tools: allow none rather than all of them.
         scope.allow = Some(Vec::new());
         return reader.error(entry.node.place, text, SHAPE);
     };
@@ -75,13 +79,13 @@ pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
             "allow" => {
                 let patterns = patterns("tools.allow", &entry.node, reader);
                 let patterns = patterns.into_iter().map(|(pattern, _)| pattern).collect();
-                // A fault beside it may have closed the list.
+                // A fault in another key may already have closed the list.
                 scope.allow.get_or_insert(patterns);
             }
             "deny" => denied("tools.deny", &entry.node, scope, reader),
             other => {
                 let text = format!("`tools` has the unknown key `{other}`");
-                // It may have been meant for `allow`.
+                // The key may have been meant as `allow`.
                 scope.allow.get_or_insert_default();
                 reader.error(entry.place, text, SHAPE);
             }
@@ -89,8 +93,9 @@ pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
     }
 }
 
-/// The tools of a list, in the names that they have here. One that does not exist here cannot be called, which is what a list that
-/// leaves it out says; one of which only some calls are meant is left out too, because the whole tool would be more than was meant.
+/// Returns the tools of a list, with this program's names. A tool that does not exist here is
+/// omitted, which a list of allowed tools makes harmless. A tool with a specifier is omitted too,
+/// because allowing the whole tool would exceed the intention.
 fn listed(node: &Node, reader: &mut Reader) -> Vec<ToolPattern> {
     const KEY: &str = "tools";
     let mut patterns = Vec::new();
@@ -107,7 +112,7 @@ fn listed(node: &Node, reader: &mut Reader) -> Vec<ToolPattern> {
             continue;
         }
         let names = mapped(name);
-        // Names of other programs are written so, and those here never are.
+        // Names of other programs' tools are capitalized; this program's never are.
         if names.is_empty() && name.starts_with(|c: char| c.is_ascii_uppercase()) {
             let text = format!("`{KEY}`: there is no tool like `{name}` here");
             reader.note(place, text, "");
@@ -143,13 +148,13 @@ fn patterns(key: &str, node: &Node, reader: &mut Reader) -> Vec<(ToolPattern, Pl
     patterns
 }
 
-/// Reads a list of tools that must not be called. A tool of which only some calls are meant is denied as a whole.
+/// Reads a list of denied tools. A tool with a specifier is denied completely.
 pub(super) fn denied(key: &str, node: &Node, scope: &mut ToolScope, reader: &mut Reader) {
     let n_faults = reader.n_faults;
     let patterns = denied_patterns(key, node, reader);
     scope.deny.extend(patterns);
     if reader.n_faults > n_faults {
-        // What was meant to be denied cannot be told: everything is.
+        // The tools that were meant to be denied are unknown: allow none.
         scope.allow = Some(Vec::new());
     }
 }
@@ -182,14 +187,14 @@ fn denied_patterns(key: &str, node: &Node, reader: &mut Reader) -> Vec<ToolPatte
     patterns
 }
 
-/// Patterns of the tools here that do what one of Claude Code's does.
+/// Returns patterns for this program's equivalents of a Claude Code tool.
 fn here(name: &str) -> impl Iterator<Item = ToolPattern> {
     let names = mapped(name).iter();
     names.filter_map(|name| ToolPattern::new(name).ok())
 }
 
-/// Reads `allowed-tools`: calls that its author wants to run without a question. Never a restriction.
-/// `folder` is that of the bundle, for which `{baseDir}` stands.
+/// Reads `allowed-tools`: calls that the author wants to run without an approval question. They
+/// never restrict. `folder` is the directory of the bundle, which `{baseDir}` expands to.
 pub(super) fn spares(node: &Node, folder: &Path, reader: &mut Reader) -> Vec<Spare> {
     const KEY: &str = "allowed-tools";
     let mut spares = Vec::new();
@@ -241,14 +246,15 @@ fn spare(name: &str, specifier: Option<&str>, folder: &Path) -> Result<Vec<Spare
     Ok(names.into_iter().map(spare).collect())
 }
 
-/// A command with the folder of the bundle in place of its placeholders.
+/// Expands the placeholder for the bundle's directory in a command.
 fn below(text: &str, folder: &Path) -> Result<String, Refused> {
     let is_placed = |name: &&&str| text.contains(**name);
     let Some(name) = FOLDERS.iter().find(is_placed) else {
         return Ok(text.to_owned());
     };
     let folder = folder.to_string_lossy();
-    // Such a folder would match other commands as well.
+    // Whitespace or wildcards in the directory's name would make the pattern match other commands
+    // as well.
     if folder.contains(|c: char| c.is_whitespace() || "*'\"\\".contains(c)) {
         let why = format!("has `{name}`, and the folder has a name with blanks or marks");
         return Err((why, "every command asks as usual; rename the folder"));
@@ -256,7 +262,8 @@ fn below(text: &str, folder: &Path) -> Result<String, Refused> {
     Ok(text.replace(name, &folder))
 }
 
-/// The pattern in `Bash(…)`: `git log:*` is `git log *`, and a `:` with a star stands for that at the end only.
+/// Parses the pattern in `Bash(…)`. `git log:*` is the same as `git log *`; a `:` before a star is
+/// allowed only at the end.
 fn command(text: &str) -> Result<CommandPattern, Refused> {
     const SHAPE: &str = "write a command as it is typed, with `*` at its end: `Bash(git log *)`";
     let text = match text.strip_suffix(":*") {
@@ -268,7 +275,7 @@ fn command(text: &str) -> Result<CommandPattern, Refused> {
     if program.contains(['*', ':', '=']) || name.is_empty() {
         return Err(("names no program".to_owned(), SHAPE));
     }
-    // A spare for one of them would be one for everything.
+    // These programs run other programs, so sparing one would spare every command.
     if runs_others(name) {
         let hint = "name the program that it is to run; every command asks as usual";
         return Err(("would be every command".to_owned(), hint));
@@ -281,7 +288,8 @@ fn command(text: &str) -> Result<CommandPattern, Refused> {
     CommandPattern::new(&text).map_err(|_| (is_chain.to_owned(), SHAPE))
 }
 
-/// The entries of a list of tools: a YAML list, or a text with commas or blanks; neither counts within parentheses.
+/// Splits a list of tools: a YAML list, or a text with commas or whitespace, which do not split
+/// inside parentheses.
 fn items(key: &str, node: &Node, reader: &mut Reader) -> Vec<(String, Place)> {
     let texts: Vec<(&str, Place)> = match &node.kind {
         NodeKind::Scalar(text, _) if !node.is_null() => vec![(text.as_str(), node.place)],
@@ -313,7 +321,7 @@ fn items(key: &str, node: &Node, reader: &mut Reader) -> Vec<(String, Place)> {
     items
 }
 
-/// `Name` or `Name(specifier)`; `None` when the parentheses do not fit.
+/// Parses `Name` or `Name(specifier)`; `None` if the parentheses do not match.
 fn call(item: &str) -> Option<(&str, Option<&str>)> {
     let Some((name, rest)) = item.split_once('(') else {
         return (!item.contains(')')).then_some((item, None));

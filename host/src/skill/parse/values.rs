@@ -1,13 +1,14 @@
-//! Values of keys: text, texts, yes or no, one of a few words.
+//! Reads values of keys: text, lists of texts, flags, one of several words.
 
 use super::diagnose::Reader;
 use crate::front_matter::{Entry, Node, NodeKind};
 
-/// Most values of one list.
+/// Maximum number of values in a list.
 const MAX_ITEMS: usize = 500;
 
 impl Reader {
-    /// The text of a value that only describes. One that is no text is a warning and not there.
+    /// Returns the text of a value that only describes. A value that is not text causes a warning
+    /// and is ignored.
     pub(super) fn text(&mut self, entry: &Entry) -> Option<String> {
         match &entry.node.kind {
             _ if entry.node.is_null() => None,
@@ -25,7 +26,8 @@ impl Reader {
         }
     }
 
-    /// The texts of a list, or of a text with commas, or of one with blanks where texts have none.
+    /// Returns the texts of a list, or of a text that is separated by commas, or by whitespace if
+    /// the texts contain none.
     pub(super) fn texts(&mut self, key: &str, node: &Node) -> Vec<(String, (usize, usize))> {
         match &node.kind {
             _ if node.is_null() => {
@@ -65,7 +67,7 @@ impl Reader {
         }
     }
 
-    /// Yes or no in any of YAML's spellings. Anything else is a fault, and then `None`.
+    /// Parses a flag in any of YAML's spellings. Anything else is a fault, and returns `None`.
     pub(super) fn flag(&mut self, entry: &Entry) -> Option<bool> {
         let text = entry.node.text().unwrap_or_default().to_ascii_lowercase();
         match text.as_str() {
@@ -79,7 +81,7 @@ impl Reader {
         }
     }
 
-    /// One of a few words. Anything else is a fault, and then `None`.
+    /// Parses one of several words. Anything else is a fault, and returns `None`.
     pub(super) fn one_of<T: Copy>(&mut self, entry: &Entry, words: &[(&str, T)]) -> Option<T> {
         let text = entry.node.text().unwrap_or_default().trim();
         let found = words
@@ -99,8 +101,8 @@ impl Reader {
     }
 }
 
-/// Splits a text at commas and blanks; neither counts within a pair of brackets. One that opens after a blank belongs to what
-/// stands before the blank.
+/// Splits a text at commas and whitespace outside of brackets. A `(` after whitespace belongs to
+/// the item before it.
 pub(super) fn split(text: &str, [open, close]: [char; 2]) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
     let mut depth = 0_usize;

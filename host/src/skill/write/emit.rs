@@ -1,17 +1,18 @@
-//! YAML of nodes: texts in double quotes unless nothing in them could mean something else, one key on each line.
+//! Writes nodes as YAML: one key per line, and text in double quotes unless it is unambiguous
+//! without.
 
 use crate::front_matter::{Document, Entry, Node, NodeKind};
 use crate::text::is_deceptive;
 
-/// Longest list that stands on one line, in characters.
+/// Maximum length of a list that is written on one line, in characters.
 const MAX_LINE_CHARS: usize = 100;
 
-/// The keys of a document, without the lines around them.
+/// Writes the keys of a document, without the lines around them.
 pub(super) fn document(document: &Document) -> String {
     document.entries.iter().map(entry).collect()
 }
 
-/// A key with its value.
+/// Writes a key with its value.
 pub(super) fn entry(entry: &Entry) -> String {
     let mut text = String::new();
     put(&mut text, 0, entry);
@@ -39,13 +40,13 @@ fn put(text: &mut String, indent: usize, entry: &Entry) {
     }
 }
 
-/// Whether a list stands on one line.
+/// Whether a list is written on one line.
 fn is_short(node: &Node) -> bool {
     let is_empty = matches!(&node.kind, NodeKind::List(items) if items.is_empty());
     is_empty || flow(node).chars().count() <= MAX_LINE_CHARS
 }
 
-/// A value on one line.
+/// Writes a value on one line.
 fn flow(node: &Node) -> String {
     match &node.kind {
         NodeKind::Scalar(text, is_plain) => scalar(text, *is_plain, node),
@@ -66,7 +67,7 @@ fn scalar(text: &str, is_plain: bool, node: &Node) -> String {
     if node.is_null() {
         return "null".to_owned();
     }
-    // Numbers and flags stand as they were written.
+    // Numbers and flags keep their original spelling.
     if (is_plain && !node.value().is_string()) || is_simple(text) {
         return text.to_owned();
     }
@@ -84,7 +85,7 @@ fn key(key: &str) -> String {
     }
 }
 
-/// Whether a text can stand without quotes, in a list on one line too.
+/// Whether a text needs no quotes, even in a list on one line.
 fn is_simple(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./()".contains(c);
     let node = Node {
@@ -97,7 +98,8 @@ fn is_simple(text: &str) -> bool {
         && node.value().is_string()
 }
 
-/// A text in double quotes. Characters that are not seen, or that a reader could take for a line break, are escaped.
+/// Writes a text in double quotes. Escapes invisible characters, and characters that a parser could
+/// take for a line break.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

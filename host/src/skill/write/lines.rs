@@ -1,9 +1,14 @@
-//! A front matter with other keys, in which every line stays whose key means the same afterwards.
+//! Changes the keys of a front matter while preserving the lines of all keys whose meaning stays
+//! the same.
+//!
+//! Comments and formatting of unchanged keys are the author's, so they are kept. If the edited text
+//! does not parse as the intended document, everything is written anew.
 
 use super::emit;
 use crate::front_matter::{self, Document, Entry, Node, NodeKind};
 
-/// The front matter `front`, which reads as `old`, so that it reads as `new`. Both with the line that opens it.
+/// Rewrites the front matter `front`, which parses as `old`, so that it parses as `new`. Both
+/// include the opening line.
 pub(super) fn rewritten(front: &str, old: &Document, new: &Document) -> String {
     let ending = match front.lines().count() > 0
         && front
@@ -19,7 +24,7 @@ pub(super) fn rewritten(front: &str, old: &Document, new: &Document) -> String {
     let opening = lines.next().unwrap_or_default();
     let lines: Vec<&str> = front.split_inclusive('\n').collect();
     let mut text = opening.to_owned();
-    // New keys that stand before all others, which is where the format is named.
+    // New keys that come before all others, for example the format's name.
     let is_known = |entry: &&Entry| old.get(&entry.key).is_some();
     text.extend(
         new.entries
@@ -42,7 +47,7 @@ pub(super) fn rewritten(front: &str, old: &Document, new: &Document) -> String {
             Some(kept) if is_same(&kept.node, &entry.node) => text.extend(own.iter().copied()),
             other => {
                 text.extend(other.map(written));
-                // Comments before the next key are about that one.
+                // Comments before the next key belong to that key.
                 let is_comment = |line: &&&str| line.trim().is_empty() || line.starts_with('#');
                 let n_after = own.iter().rev().take_while(is_comment).count();
                 text.extend(
@@ -64,7 +69,8 @@ pub(super) fn rewritten(front: &str, old: &Document, new: &Document) -> String {
         text.push_str(ending);
     }
     text.extend(added.map(written));
-    // Keys on one line, in braces, and the like: then all of it is written anew.
+    // Keys on one line, in braces, and the like cannot be edited by line: then everything is
+    // written anew.
     let is_right = front_matter::read(&text).is_ok_and(|read| is_equal(&read, new))
         && front_matter::split(&format!("{text}---\n")).is_some();
     if is_right {
@@ -73,7 +79,7 @@ pub(super) fn rewritten(front: &str, old: &Document, new: &Document) -> String {
     format!("{opening}{}", emit::document(new).replace('\n', ending))
 }
 
-/// Whether two documents have the same keys with the same values, in whatever order.
+/// Whether two documents have the same keys with the same values, in any order.
 fn is_equal(one: &Document, other: &Document) -> bool {
     let has = |entry: &Entry| {
         other
@@ -83,7 +89,7 @@ fn is_equal(one: &Document, other: &Document) -> bool {
     one.entries.len() == other.entries.len() && one.entries.iter().all(has)
 }
 
-/// Whether two nodes mean the same wherever they stand.
+/// Whether two nodes are equal, ignoring their positions.
 pub(super) fn is_same(one: &Node, other: &Node) -> bool {
     match (&one.kind, &other.kind) {
         (NodeKind::Scalar(..), NodeKind::Scalar(..)) => {

@@ -1,7 +1,9 @@
-//! Writes skills: as `corteza.skill/v1`, and in the open format, with what that cannot say.
+//! Writes skills: as `corteza.skill/v1`, and in the open format, with a list of the features that
+//! the open format cannot express.
 //!
-//! Lines of a front matter that mean the same afterwards stay as they are, with their comments, and the text below it stays byte
-//! for byte. What is written is read again and compared before it is returned. Start from [`to_v1`] and [`to_open`].
+//! Front matter lines whose meaning stays the same are preserved with their comments, and the body
+//! stays identical byte for byte. The output is parsed again and compared before it is returned.
+//! Start from [`to_v1`] and [`to_open`].
 
 mod emit;
 mod lines;
@@ -12,14 +14,14 @@ use super::parse::{FORMAT, Parts, SkillFile};
 use crate::front_matter::{Document, Entry, Node, NodeKind};
 pub use open::Lost;
 
-/// Reason why a skill is not written in another format.
+/// Error of writing a skill in another format.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The file has faults that only its author can correct.
     #[error("it has faults: {}", told(.0))]
     Faults(Vec<Diagnostic>),
-    /// The result would mean something else than the file.
+    /// The result would differ in meaning from the file.
     #[error("what would be written does not mean the same: {0} would differ")]
     Differs(&'static str),
 }
@@ -38,7 +40,7 @@ impl From<Unusable> for WriteError {
     }
 }
 
-/// Writes a front matter of these values, with the lines around it.
+/// Writes a front matter with these values, including its opening and closing lines.
 #[cfg(feature = "cli")]
 pub(crate) fn front_matter(values: &serde_json::Value) -> String {
     const START: (usize, usize) = (1, 1);
@@ -51,8 +53,8 @@ pub(crate) fn front_matter(values: &serde_json::Value) -> String {
     format!("{fence}\n{keys}{fence}\n")
 }
 
-/// Writes a skill as `corteza.skill/v1`, with the keys of `SKILL.json` in its front matter. Keys of other programs stay: they mean
-/// the same in both formats.
+/// Writes a skill as `corteza.skill/v1`, with the keys of `SKILL.json` merged into its front
+/// matter. Keys of other programs are kept: they have the same meaning in both formats.
 ///
 /// # Errors
 /// The file has faults.
@@ -60,7 +62,8 @@ pub fn to_v1(file: &SkillFile<'_>) -> Result<String, WriteError> {
     let parts = file
         .parts()
         .map_err(|fault| WriteError::Faults(vec![fault]))?;
-    // A fault of the file takes rights that the corrected one has; one for which it cannot be used stays one.
+    // A restricted skill is not compared below, because the corrected file has the rights that the
+    // fault removed. An unusable file stays an error.
     let before = file.parse();
     let mut document = parts.document.clone();
     let side = parts
@@ -81,7 +84,7 @@ pub fn to_v1(file: &SkillFile<'_>) -> Result<String, WriteError> {
     Ok(written)
 }
 
-/// Writes a skill in the open format. Returns what that cannot say as well.
+/// Writes a skill in the open format. Also returns the keys that this format cannot express.
 ///
 /// # Errors
 /// The file has faults.
@@ -92,7 +95,7 @@ pub fn to_open(file: &SkillFile<'_>) -> Result<(String, Vec<Lost>), WriteError> 
     let side = std::mem::take(&mut parts.side);
     let mut whole = parts.document.clone();
     whole.entries.extend(side);
-    // What the faults of the file would take is not to be written as if it were meant.
+    // The rights that a fault removes must not be written as if the author had removed them.
     let before = read(file, &parts.written(&whole))?;
     let (document, lost) = open::document(&whole, &before);
     let written = parts.written(&document);
@@ -103,7 +106,7 @@ pub fn to_open(file: &SkillFile<'_>) -> Result<(String, Vec<Lost>), WriteError> 
     }
 }
 
-/// Reads what is written, without a side file; a fault in it is an error.
+/// Parses the output, without a side file. A fault in it is an error.
 fn read(file: &SkillFile<'_>, written: &str) -> Result<Skill, WriteError> {
     let again = SkillFile {
         bytes: written.as_bytes(),
@@ -118,7 +121,7 @@ fn read(file: &SkillFile<'_>, written: &str) -> Result<Skill, WriteError> {
 }
 
 impl Parts<'_> {
-    /// The whole file with another front matter.
+    /// Returns the complete file with another front matter.
     fn written(&self, document: &Document) -> String {
         match &self.front {
             Some(front) => {
@@ -133,7 +136,8 @@ impl Parts<'_> {
     }
 }
 
-/// The first part in which two skills differ. Where they come from, and what was found about their files, does not count.
+/// Returns the first part in which two skills differ, ignoring their location and the findings
+/// about their files.
 #[must_use]
 pub fn difference(one: &Skill, other: &Skill) -> Option<&'static str> {
     let without = |skill: &Skill| Skill {

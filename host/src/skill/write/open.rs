@@ -1,4 +1,8 @@
-//! The open format: keys of v1 that it has no word for become those that mean the same, or are lost, which is told.
+//! Converts to the open format: keys of v1 without an equivalent become keys with the same meaning,
+//! or are reported as lost.
+//!
+//! A restriction that is lost makes the skill more powerful, so such losses are marked for the
+//! caller.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +15,18 @@ use super::super::scope::ToolPattern;
 use super::{entry, text};
 use crate::front_matter::{Document, Entry, Node, NodeKind};
 
-/// A key of v1 that the open format cannot say.
+/// Key of v1 that the open format cannot express.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lost {
     /// Key of the front matter.
     pub key: &'static str,
-    /// Loss that comes with it.
+    /// Description of the loss.
     pub text: String,
-    /// Whether it restricts, so that the skill may do more without it.
+    /// Whether the key restricts, so that the skill may do more without it.
     pub is_restriction: bool,
 }
 
-/// Keys that have no meaning in the open format.
+/// Keys that have no equivalent in the open format.
 const WITHOUT: [&str; 10] = [
     "attach",
     "generated_from",
@@ -36,10 +40,10 @@ const WITHOUT: [&str; 10] = [
     "trust",
 ];
 
-/// Places in `metadata` at which requirements are read.
+/// Keys in `metadata` that requirements are read from.
 const REQUIRES: [&str; 2] = ["requires", "rind"];
 
-/// Makes the document of the open format.
+/// Creates the document of the open format.
 pub(super) fn document(old: &Document, skill: &Skill) -> (Document, Vec<Lost>) {
     let mut lost = Vec::new();
     let mut lose = |key, text: String, is_restriction| {
@@ -166,7 +170,7 @@ fn tools(
     set(new, "disallowed-tools", list(&denied));
 }
 
-/// Moves requirements to where they are read in any format. Those that are there already stay.
+/// Moves requirements to a place where every format reads them. Existing entries are kept.
 fn move_requires(
     requires: &Entry,
     new: &mut Document,
@@ -195,7 +199,7 @@ fn move_requires(
     };
     let mut entries = match new.get("metadata").map(|metadata| &metadata.node.kind) {
         Some(NodeKind::Mapping(entries)) => entries.clone(),
-        // JSON in a text.
+        // `metadata` may be an object as JSON in a string.
         _ => {
             let metadata: Value = skill
                 .metadata
@@ -224,7 +228,8 @@ fn list(texts: &[String]) -> NodeKind {
     Node::of(&json!(texts), (1, 1)).kind
 }
 
-/// The first part in which a skill that was read again differs from the one before, but for what was lost.
+/// Returns the first part, other than the lost keys, in which the converted skill differs from the
+/// original.
 pub(super) fn difference(before: &Skill, after: &Skill, lost: &[Lost]) -> Option<&'static str> {
     let is_lost = |key: &str| lost.iter().any(|lost| lost.key == key);
     let (mut want, mut got) = (before.clone(), after.clone());
@@ -238,7 +243,7 @@ pub(super) fn difference(before: &Skill, after: &Skill, lost: &[Lost]) -> Option
         want.side_effects.clear();
     }
     if is_lost("trust") {
-        // That of the place.
+        // Falls back to the trust of the install location.
         want.trust = got.trust;
     }
     if is_lost("interaction") {
@@ -267,7 +272,7 @@ pub(super) fn difference(before: &Skill, after: &Skill, lost: &[Lost]) -> Option
         .find(|place| !want.metadata.contains_key(*place));
     moved.map(|place| got.metadata.remove(place));
     for skill in [&mut want, &mut got] {
-        // In which order they stand does not count, nor a second name for one that is denied.
+        // The order of denied tools does not matter, nor does a second name of the same tool.
         let mut names = BTreeSet::new();
         for name in skill.tools.deny.iter().map(ToolPattern::text) {
             names.insert(name.to_owned());

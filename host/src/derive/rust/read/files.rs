@@ -1,11 +1,11 @@
-//! Files of modules: the places in which each may be.
+//! Locations where the file of a module may be.
 
-/// Folder in which the files of a module's modules are.
+/// Directories that the files of a module's submodules are relative to.
 #[derive(Clone)]
 pub(super) struct Place {
-    /// Folder of the file itself, for `#[path]`.
+    /// Directory of the file itself, for `#[path]`.
     pub(super) of_file: String,
-    /// Folder of the modules.
+    /// Directory of the submodules.
     pub(super) of_modules: String,
 }
 

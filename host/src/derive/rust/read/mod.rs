@@ -1,7 +1,9 @@
-//! Reads the public items of a crate from its sources, without building anything: no macro is expanded and nothing is run.
+//! Reads the public items of a crate from its sources, without building anything: macros are not
+//! expanded and nothing is executed.
 //!
-//! Files are followed along `mod`, and what is public is what a path of public modules or `pub use` leads to. It works on texts
-//! alone, and runs in a process of its own: a parser that is handed a stranger's text cannot be stopped, and deep nesting ends it.
+//! Files are found by following `mod`. An item is public if it is reachable through public modules
+//! or `pub use`. The input is text only, and this code runs in a separate process: a parser cannot
+//! be interrupted while it processes untrusted text, and deep nesting overflows its stack.
 
 mod attach;
 mod files;
@@ -22,40 +24,40 @@ use super::{CrateFiles, CrateOutline, ItemOutline};
 use files::{Place, joined};
 use names::Use;
 
-/// Deepest module.
+/// Maximum depth of modules.
 const MAX_DEPTH: usize = 24;
 
-/// Most modules of a crate.
+/// Maximum number of modules in a crate.
 const MAX_MODULES: usize = 4_000;
 
-/// Most public items and methods that are read.
+/// Maximum number of public items and methods that are read.
 const MAX_ITEMS: usize = 20_000;
 
-/// Longest source of a macro that is kept, in bytes.
+/// Maximum size of a macro's source that is kept, in bytes.
 const MAX_MACRO_BYTES: usize = 8 << 10;
 
-/// A module with everything in it, public or not.
+/// Module with everything in it, public or not.
 #[derive(Default)]
 struct Module {
     parent: Option<usize>,
     path: String,
     docs: String,
     is_public: bool,
-    /// Conditions under which it is compiled, with those of the modules that it is in.
+    /// Conditions under which it is compiled, including those of its parent modules.
     conditions: Vec<String>,
-    /// Modules in it, by name.
+    /// Submodules by name.
     children: BTreeMap<String, usize>,
     items: Vec<ItemOutline>,
-    /// Places of items by their names; a name may be that of a type and of a function.
+    /// Indexes of items by name; a type and a function may share a name.
     places: HashMap<String, Vec<usize>>,
-    /// Types and traits that others cannot use.
+    /// Types and traits that other crates cannot use.
     private: HashSet<String>,
     uses: Vec<Use>,
-    /// Macros that are called where items stand.
+    /// Macro calls in item position.
     calls: Vec<Call>,
 }
 
-/// A macro that is called where items stand.
+/// Macro call in item position.
 struct Call {
     name: String,
     words: BTreeSet<String>,
@@ -65,14 +67,14 @@ struct Call {
 struct Rules {
     docs: String,
     source: String,
-    /// Whether it makes something that others can use.
+    /// Whether it expands to public items.
     makes_public: bool,
 }
 
 /// Reads a crate.
 ///
 /// # Errors
-/// A file cannot be parsed, or is not there, or there is too much.
+/// A file cannot be parsed or is missing, or the crate is too large.
 pub(crate) fn outline(files: &CrateFiles) -> Result<CrateOutline, String> {
     let mut reader = Reader {
         files,
@@ -165,7 +167,8 @@ impl Reader<'_> {
                         self.impls.push((module, conditions, one));
                     }
                 }
-                // One with a name defines a macro; the others make items.
+                // With a name, it is the definition of a macro; otherwise a call that generates
+                // items.
                 Item::Macro(one) if one.ident.is_none() => self.call(module, &one),
                 item => {
                     if let Item::Macro(one) = &item {
@@ -174,7 +177,7 @@ impl Reader<'_> {
                     match items::seen(item) {
                         Seen::Public(item) => {
                             self.count(1)?;
-                            // Macros are at the root, wherever they stand.
+                            // Exported macros belong to the root module, wherever they are defined.
                             let module = if item.kind == "macro" { 0 } else { module };
                             self.at(module).add(*item);
                         }
@@ -226,7 +229,8 @@ impl Reader<'_> {
         self.rules.entry(name.to_string()).or_insert(rules);
     }
 
-    /// Modules are only added, and every number of one comes from there.
+    /// Returns a module. The index is always valid: it comes from adding a module, and modules are
+    /// never removed.
     fn at(&mut self, module: usize) -> &mut Module {
         &mut self.modules[module]
     }
@@ -244,7 +248,7 @@ impl Reader<'_> {
         }
         let own = conditions(&item.attrs);
         if let Some(known) = self.at(parent).children.get(&name).copied() {
-            // One of several for different targets is enough.
+            // There is one definition per target; the first one is enough.
             let inherited = self.at(parent).conditions.clone();
             let known = self.at(known);
             let before = known.conditions.split_off(inherited.len());
@@ -300,7 +304,7 @@ impl Reader<'_> {
 }
 
 impl Module {
-    /// Adds an item. One of several for different targets is enough.
+    /// Adds an item. Of several definitions for different targets, the first one is enough.
     fn add(&mut self, item: ItemOutline) {
         let places = self.places.entry(item.name.clone()).or_default();
         let same = places
@@ -321,7 +325,7 @@ impl Module {
     }
 }
 
-/// Conditions of which one list or the other holds.
+/// Returns the condition that one list or the other holds.
 fn either(one: Vec<String>, other: Vec<String>) -> Vec<String> {
     let all = |conditions: Vec<String>| match conditions.as_slice() {
         [one] => one.clone(),
@@ -342,7 +346,7 @@ fn add_new(all: &mut Vec<String>, more: Vec<String>) {
     }
 }
 
-/// Adds the names among tokens, in groups too.
+/// Adds the identifiers among tokens, including those in groups.
 fn add_words(tokens: proc_macro2::TokenStream, words: &mut BTreeSet<String>) {
     let mut open = vec![tokens.into_iter()];
     while let Some(last) = open.last_mut() {
@@ -355,7 +359,7 @@ fn add_words(tokens: proc_macro2::TokenStream, words: &mut BTreeSet<String>) {
     }
 }
 
-/// Text of a macro or call, without its attributes; empty when it is long.
+/// Returns the text of a macro or call, without its attributes; empty if it is too long.
 fn source_of(item: &ItemMacro) -> String {
     let start = item.mac.path.span();
     let end = item.mac.delimiter.span().close();

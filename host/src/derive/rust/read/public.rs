@@ -1,4 +1,7 @@
-//! Names that other crates can use, page by page.
+//! Collects the names that other crates can use, page by page.
+//!
+//! Each public item is described on exactly one page, under its own path if that is public and
+//! otherwise under the first `pub use` that reaches it. Other pages refer to that page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,15 +10,15 @@ use super::names::{Found, Names};
 use super::{Module, Rules, add_new};
 use crate::derive::rust::{ItemOutline, ModuleOutline, Reexports};
 
-/// Module or item, which is described once.
+/// Module or item that is described exactly once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
     Module(usize),
-    /// An item, by its module and its place there.
+    /// Item, by its module and its index there.
     Item(usize, usize),
 }
 
-/// A path in what a macro makes, from a module.
+/// Path of a generated item, relative to a module.
 type MadePath = (usize, Vec<String>);
 
 pub(super) struct Public<'a> {
@@ -24,11 +27,11 @@ pub(super) struct Public<'a> {
     crate_name: &'a str,
     pub(super) rules: BTreeMap<String, Rules>,
     pub(super) made: Made,
-    /// Path under which something is described.
+    /// Path under which each target is described.
     pub(super) shown: BTreeMap<Target, String>,
-    /// Pages that name something that a macro makes, with its name there.
+    /// Pages that mention a generated item, with its name there.
     pub(super) named: BTreeMap<MadePath, (String, String)>,
-    /// Pages that name all of something that a macro makes.
+    /// Pages that reexport everything from a generated module.
     pub(super) spread: BTreeMap<MadePath, String>,
 }
 
@@ -51,7 +54,7 @@ impl<'a> Public<'a> {
         }
     }
 
-    /// Describes all public modules that have something in them, the root first, and tells what has no place.
+    /// Returns the non-empty public modules, root first, and notes about items without a page.
     pub(super) fn all(mut self) -> (Vec<ModuleOutline>, Vec<String>) {
         let mut public = self.under_own_paths();
         let mut pages: BTreeMap<String, ModuleOutline> = BTreeMap::new();
@@ -67,7 +70,8 @@ impl<'a> Public<'a> {
         (pages.collect(), notes)
     }
 
-    /// Modules under their own paths come before those that `pub use` makes public.
+    /// Collects the modules that are public by their own path. They come before modules that are
+    /// public only through `pub use`.
     fn under_own_paths(&mut self) -> Vec<(usize, String)> {
         let mut public: Vec<(usize, String)> = vec![(0, self.crate_name.to_owned())];
         self.shown
@@ -156,7 +160,8 @@ impl<'a> Public<'a> {
         outline
     }
 
-    /// Puts one name that `pub use` gives on a page: with its description, or with the place that has it.
+    /// Adds a name from `pub use` to a page: with its description, or with a reference to the page
+    /// that has it.
     fn name(
         &mut self,
         outline: &mut ModuleOutline,
@@ -213,7 +218,7 @@ impl<'a> Public<'a> {
         }
     }
 
-    /// An item with the conditions that its page does not say.
+    /// Returns an item with the conditions that its page does not already state.
     fn item(
         &self,
         module: usize,
@@ -233,7 +238,7 @@ impl<'a> Public<'a> {
         item
     }
 
-    /// Path that a name is from, as another crate would write it.
+    /// Returns the path that a name comes from, as another crate would write it.
     fn origin(&self, path: &[String]) -> String {
         match path.split_first() {
             Some((first, rest)) if first == "crate" => {
@@ -264,10 +269,10 @@ impl<'a> Public<'a> {
     }
 }
 
-/// One name that `pub use` gives.
+/// Name exported by `pub use`.
 struct Named<'a> {
     name: &'a str,
-    /// Name where it is from.
+    /// Name at its origin.
     own: &'a str,
     origin: &'a str,
     docs: &'a str,
@@ -275,7 +280,7 @@ struct Named<'a> {
 }
 
 impl ModuleOutline {
-    /// Notes a name that is described on another page, or not in this crate.
+    /// Adds a name that is described on another page or belongs to another crate.
     fn name_elsewhere(
         &mut self,
         origin: &str,

@@ -1,9 +1,11 @@
-//! Files that are committed in a git repository on this machine.
+//! Reads the committed files of a git repository on this machine.
 //!
-//! A repository names programs in many places: hooks, filters, monitors, transports, settings that it includes. Git reads none of
-//! them here, because it is not run in that repository: it runs in an empty one that is made for this, with the objects of the
-//! other. Which commit is meant is read from the repository's files, and every object on the way from the commit to a file is
-//! checked against its name, so that the commit says what was taken. Start from [`Repository::at`] and [`list`].
+//! A repository can name programs in many places: hooks, filters, monitors, transports, included
+//! settings. None of them has an effect here, because git does not run in that repository: it runs
+//! in an empty temporary one that borrows the other's objects. The revision is resolved from the
+//! repository's own files, and every object from the commit to each file is checked against its
+//! hash, so that the recorded commit identifies the content. Start from [`Repository::at`] and
+//! [`list`].
 
 mod object;
 mod objects;
@@ -20,13 +22,13 @@ use object::{Kind, TreeEntry, entries, tree_of};
 pub(super) use objects::Objects;
 pub(super) use repository::Repository;
 
-/// Mode of a folder in a tree.
+/// Mode of a directory in a tree object.
 const FOLDER_MODE: &str = "40000";
 
-/// Most bytes of a commit, or of the trees of one level.
+/// Maximum size of a commit, and of all trees of one level, in bytes.
 const MAX_TREES_BYTES: u64 = 16 << 20;
 
-/// Lists what is committed. Returns the commit as well.
+/// Lists the committed files. Also returns the commit's hash.
 pub(super) async fn list(
     repository: Repository,
     rev: Option<&str>,
@@ -47,7 +49,7 @@ pub(super) async fn list(
             wanted.escape_debug()
         ),
     };
-    // A short name does not tell which digest the repository has names from.
+    // A short name does not tell which hash format the repository uses, so try both.
     let formats: &[usize] = match found.len() {
         64 => &[64],
         40 => &[40],
@@ -63,7 +65,7 @@ pub(super) async fn list(
     bail!("{shown} has no commit {}", found.escape_debug())
 }
 
-/// Lists the files of a commit, level by level, and notes the object of each.
+/// Lists the files of a commit, one directory level at a time, with the object of each file.
 async fn walk(
     objects: &mut Objects,
     commit: &str,
@@ -77,7 +79,7 @@ async fn walk(
     let mut listed = BTreeMap::new();
     let mut level: Vec<(Vec<String>, String)> = vec![(Vec::new(), root)];
     while !level.is_empty() {
-        // A small tree may be there any number of times.
+        // Many directories may share one tree object; read it once.
         let mut wanted: Vec<&str> = level.iter().map(|(_, tree)| tree.as_str()).collect();
         wanted.sort_unstable();
         wanted.dedup();
@@ -101,7 +103,7 @@ async fn walk(
     Ok(listed)
 }
 
-/// Takes an entry of a folder: a file is listed, and a folder is to be read.
+/// Adds a tree entry: a file is listed, a directory is read with the next level.
 fn take(
     entry: TreeEntry,
     folder: &[String],
@@ -115,7 +117,7 @@ fn take(
         "the path `{}` is refused: it has `/` in the name of a file",
         name.escape_debug()
     );
-    // Old repositories have modes with a zero in front.
+    // Old repositories have modes with a leading zero.
     let mode = entry.mode.trim_start_matches('0');
     let (is_folder, is_hidden) = (mode == FOLDER_MODE, is_skipped(&name));
     let is_in_hidden = folder.last().is_some_and(|above| is_skipped(above));

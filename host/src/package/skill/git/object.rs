@@ -1,4 +1,4 @@
-//! Objects of git: their names, which are digests of what is in them, and the entries of trees.
+//! Git objects: their names, which are hashes of their content, and the entries of trees.
 
 use std::fmt::Write;
 
@@ -22,7 +22,7 @@ pub(super) struct TreeEntry {
 }
 
 impl Kind {
-    /// Git's word for it.
+    /// Returns git's name of the type.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Blob => "blob",
@@ -32,8 +32,8 @@ impl Kind {
     }
 }
 
-/// Returns the name that an object of this content has, in so many digits; `None` for one that was made to have the name of
-/// another.
+/// Computes the name of an object with this content, as 40 or 64 hex digits; `None` if the content
+/// is a SHA-1 collision attack.
 pub(super) fn name_of(kind: Kind, content: &[u8], n_digits: usize) -> Option<String> {
     let head = format!("{} {}\0", kind.word(), content.len());
     if n_digits == 64 {
@@ -47,14 +47,14 @@ pub(super) fn name_of(kind: Kind, content: &[u8], n_digits: usize) -> Option<Str
     (!outcome.has_collision()).then(|| hex(outcome.hash()))
 }
 
-/// Reads the name of a commit's tree.
+/// Returns the name of a commit's tree.
 pub(super) fn tree_of(commit: &[u8]) -> Option<String> {
     let line = commit.split(|byte| *byte == b'\n').next()?;
     let name = std::str::from_utf8(line).ok()?.strip_prefix("tree ")?;
     Some(name.to_owned())
 }
 
-/// Reads the entries of a tree, in which objects have names of so many digits.
+/// Parses the entries of a tree, whose object names have `n_digits` hex digits.
 pub(super) fn entries(mut tree: &[u8], n_digits: usize) -> anyhow::Result<Vec<TreeEntry>> {
     const TORN: &str = "a tree of the commit cannot be read";
     let mut entries = Vec::new();

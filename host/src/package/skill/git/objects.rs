@@ -1,4 +1,7 @@
-//! Objects of a repository, read by git from an empty one, and checked against their names.
+//! Objects of a repository, read by git from an empty repository and checked against their names.
+//!
+//! The temporary repository has no configuration, hooks or filters of the source repository; it
+//! only borrows the source's object directory. Output and time of every git command are limited.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,10 +21,10 @@ use super::object::{Kind, name_of};
 use super::repository::{OBJECTS, Repository};
 use crate::tool::process::{Ending, Process, Streams, base_environment};
 
-/// Longest run of git.
+/// Timeout of one git command.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Largest answer to a question about one object, in bytes.
+/// Maximum length of git's answer about one object, in bytes.
 const MAX_LINE_BYTES: usize = 512;
 
 #[derive(Debug)]
@@ -34,7 +37,7 @@ pub(in super::super) struct Objects {
 }
 
 impl Objects {
-    /// Makes the empty repository, for names of so many digits.
+    /// Creates the empty repository for object names of `n_digits` hex digits.
     pub(super) fn new(repository: &Repository, n_digits: usize) -> anyhow::Result<Self> {
         let make = || {
             let empty = tempfile::tempdir()?;
@@ -63,7 +66,8 @@ impl Objects {
         })
     }
 
-    /// Completes the name of a commit, or of a tag of one; `None` when there is none.
+    /// Resolves an abbreviated name, or the name of a tag, to the full hash of a commit; `None` if
+    /// there is none.
     pub(super) async fn commit(&self, name: &str) -> Option<String> {
         let rev = format!("{name}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", &rev];
@@ -87,8 +91,8 @@ impl Objects {
         Ok(wanted.iter().cloned().zip(contents).collect())
     }
 
-    /// Reads objects of a kind, at most so many bytes of all of them. One whose content does not have the name is refused:
-    /// whoever may write the repository could have put anything in its place.
+    /// Reads objects of one kind, at most `max_bytes` in total. Refuses an object whose content
+    /// does not match its name: the owner of the repository could have stored anything under it.
     pub(super) async fn read_all(
         &self,
         kind: Kind,
@@ -138,7 +142,7 @@ impl Objects {
                 kind.word()
             );
             contents.push(content.to_vec());
-            // A line break stands behind each.
+            // Each object is followed by a line break.
             rest = end.and_then(|end| rest.get(end + 1..)).unwrap_or_default();
         }
         Ok(contents)
@@ -170,14 +174,15 @@ impl Objects {
         let process = Process {
             program: "git".into(),
             args: args.iter().map(Into::into).collect(),
-            // No repository, and no folder of somebody else's.
+            // Outside of any repository and of directories that others own.
             cwd: self.empty.path().to_owned(),
             env,
             stdin: stdin.map(Path::to_owned),
             deadline: DEADLINE,
             streams: Streams::Separate,
             capture_bytes,
-            // More than was asked for ends it. In characters: a byte that is no text is one here, and three as it is shown.
+            // Stop git when its output exceeds the limit. Counts characters, because an invalid
+            // byte is one character here but three bytes in the decoded line.
             on_line: Some(Arc::new(move |_, line: &str| {
                 if n_told.fetch_add(line.chars().count(), Ordering::Relaxed) > capture_bytes {
                     enough.cancel();

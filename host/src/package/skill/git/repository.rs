@@ -1,4 +1,8 @@
-//! A repository's own files: where its objects are, and which object a name stands for.
+//! Reads a repository's own files: the location of its objects, and the object that a revision
+//! refers to.
+//!
+//! Only plain files such as `HEAD`, refs and packed refs are read. Repositories that borrow objects
+//! from others (`alternates`) are refused.
 
 use std::path::{Path, PathBuf};
 
@@ -8,15 +12,16 @@ use rustix::fs::OFlags;
 use super::super::super::contents::{open, read_open};
 use crate::git::is_repository;
 
-/// Largest file of a repository that names a commit. A thousand tags take 70 KB.
+/// Maximum size of a file with refs. A thousand tags take 70 KB.
 const MAX_REFS_BYTES: u64 = 16 << 20;
 
-/// Longest chain of names that lead to a commit.
+/// Maximum length of a chain of symbolic refs.
 const MAX_HOPS: usize = 5;
 
 pub(super) const OBJECTS: &str = "objects";
 
-/// A repository: the folder of its own state, and that of its objects and branches.
+/// Repository: its own git directory, and the common one with objects and branches (they differ in
+/// a worktree).
 #[derive(Debug)]
 pub(in super::super) struct Repository {
     pub(super) shown: String,
@@ -25,7 +30,7 @@ pub(in super::super) struct Repository {
 }
 
 impl Repository {
-    /// Returns the repository that a folder is or has.
+    /// Returns the repository that a directory is or contains.
     pub(in super::super) fn at(folder: &Path) -> anyhow::Result<Option<Self>> {
         let inner = folder.join(".git");
         let own = match inner.symlink_metadata() {
@@ -60,7 +65,8 @@ impl Repository {
         Ok(Some(Self { shown, own, common }))
     }
 
-    /// Returns the object that a name stands for, as git looks names up; `None` when nothing has it.
+    /// Resolves a revision to the name of its object, with git's rules for looking up names; `None`
+    /// if there is none.
     pub(super) fn find(&self, rev: &str) -> anyhow::Result<Option<String>> {
         ensure!(
             is_name(rev),
@@ -134,12 +140,12 @@ fn text(path: &Path) -> anyhow::Result<String> {
     String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))
 }
 
-/// Whether a text is the whole hash of an object.
+/// Whether a text is a full object hash.
 fn is_hash(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Whether git would let a branch or a tag have the name.
+/// Whether git allows the name for a branch or a tag.
 fn is_name(name: &str) -> bool {
     let is_refused = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
     let mut parts = name.split('/');

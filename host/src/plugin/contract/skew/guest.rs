@@ -1,4 +1,4 @@
-//! Types of the contract in a component, from its bytes.
+//! Reads the contract's types out of a component's bytes.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,12 @@ use super::{Interface, Interfaces, NamedType};
 /// Interfaces of the contract in a component.
 pub(super) struct Guest {
     pub(super) interfaces: Interfaces,
-    /// Whole name of each interface, as the component has it.
+    /// Full name of each interface, as the component spells it.
     pub(super) names: BTreeMap<String, String>,
 }
 
-/// Reads the interfaces of the contract that a component imports and exports; `None` when it is not valid.
+/// Reads the interfaces of the contract that a component imports and exports; `None` if the bytes
+/// are not a valid component.
 pub(super) fn read(component: &[u8]) -> Option<Guest> {
     let mut validator = Validator::new_with_features(WasmFeatures::all());
     let types = validator.validate_all(component).ok()?;
@@ -31,7 +32,8 @@ pub(super) fn read(component: &[u8]) -> Option<Guest> {
         let Some((short, version)) = split(&name) else {
             continue;
         };
-        // Another line of versions has types of its own, which are not those of the texts here.
+        // An incompatible version has types of its own, which cannot be compared with the current
+        // WIT files.
         if !is_line_of_current(version) {
             continue;
         }
@@ -51,7 +53,7 @@ pub(super) fn read(component: &[u8]) -> Option<Guest> {
     Some(guest)
 }
 
-/// Names of the outermost imports and exports; `true` for an import.
+/// Returns the names of the outermost imports and exports; `true` marks an import.
 fn outermost(component: &[u8]) -> Vec<(String, bool)> {
     let (mut names, mut depth) = (Vec::new(), 0_usize);
     for payload in Parser::new(0).parse_all(component).map_while(Result::ok) {

@@ -1,8 +1,11 @@
-//! Compares the types that a component was built with with those of the contract here, and names where they differ.
+//! Compares the types that a component was built with against the contract of this host, and names
+//! the differences.
 //!
-//! A component names a version of the contract in its interfaces. With an edited copy of it, or an SDK between two versions, the
-//! names fit and the types do not, and the engine then speaks of "3 fields, found 4 fields" without saying of what. Asked only about
-//! a component that failed, or that was just built: both sides are read again for it. Start from [`find`].
+//! A component names a contract version in its interfaces. If it was built with an edited copy of
+//! the contract, or with an SDK between two versions, the names match but the types do not, and the
+//! engine reports only "3 fields, found 4 fields" without naming the type. The comparison runs only
+//! for components that failed to link or were just built, because it parses both sides again. Start
+//! from [`find`].
 
 mod guest;
 mod own;
@@ -12,18 +15,19 @@ use std::collections::BTreeMap;
 use super::{CURRENT, stamp};
 use crate::plugin::Error;
 
-/// A type with names of its own: a record, a variant, an enum or flags.
+/// Named type: a record, a variant, an enum or flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NamedType {
     /// Kind of the type: `record`, `variant`, `enum`, `flags`, or `type` for any other.
     kind: &'static str,
-    /// Names of its parts in order.
+    /// Names of its fields or cases, in order.
     parts: Vec<String>,
-    /// The whole of it with everything within spelled out, the same for the same type on both sides.
+    /// Complete type with everything nested spelled out; equal texts mean equal types on both
+    /// sides.
     text: String,
 }
 
-/// An interface: its functions, each with everything within spelled out, and its named types.
+/// Interface: its functions, each with all types spelled out, and its named types.
 #[derive(Clone, Debug, Default)]
 struct Interface {
     functions: BTreeMap<String, String>,
@@ -33,8 +37,9 @@ struct Interface {
 /// Interfaces by their names without package and version.
 type Interfaces = BTreeMap<String, Interface>;
 
-/// Finds the interface of the contract that a component was built with other types for, as an error; `None` where all of them are
-/// those of this host, and for what is no valid component.
+/// Finds an interface of the contract for which the component was built with other types, and
+/// returns it as an error. Returns `None` if all types match or if the bytes are not a valid
+/// component.
 #[must_use]
 pub fn find(component: &[u8]) -> Option<Error> {
     let theirs = guest::read(component)?;
@@ -42,7 +47,7 @@ pub fn find(component: &[u8]) -> Option<Error> {
     let (name, difference) = theirs.interfaces.iter().find_map(|(name, interface)| {
         Some((name, differing_function(interface, ours.get(name)?)?))
     })?;
-    // What the function is made of says more than that it differs.
+    // Naming the differing type says more than naming the function.
     let part = differing_type(&theirs.interfaces, &ours);
     let stamp = stamp::read(component).ok().flatten();
     let theirs_built = theirs.names.get(name).cloned().unwrap_or_default();
@@ -58,7 +63,7 @@ pub fn find(component: &[u8]) -> Option<Error> {
     })
 }
 
-/// Describes the first function that differs from the one here, or that is not here.
+/// Describes the first function that differs from this host's or that this host lacks.
 fn differing_function(theirs: &Interface, own: &Interface) -> Option<String> {
     let mut functions = theirs.functions.iter();
     functions.find_map(|(name, text)| match own.functions.get(name) {
@@ -70,7 +75,7 @@ fn differing_function(theirs: &Interface, own: &Interface) -> Option<String> {
     })
 }
 
-/// Describes the first named type that has other parts, or else other types of them.
+/// Describes the first named type with other parts, or with the same parts of other types.
 fn differing_type(theirs: &Interfaces, ours: &Interfaces) -> Option<String> {
     let pairs = || {
         theirs.iter().flat_map(|(interface, types)| {

@@ -1,11 +1,12 @@
-//! Types of the contract here, from its texts.
+//! Reads the contract's types out of the WIT files that the program carries.
 
 use wit_parser::{Handle, Resolve, SourceMap, Type, TypeDefKind};
 
 use super::super::WIT;
 use super::{Interface, Interfaces, NamedType};
 
-/// Reads the contract that this program carries; empty when it cannot be read, which a test keeps from happening.
+/// Parses the contract that this program carries. Empty if parsing fails; a test ensures that it
+/// does not.
 pub(super) fn read() -> Interfaces {
     let mut map = SourceMap::default();
     for file in WIT.files() {
@@ -80,7 +81,7 @@ fn optional(resolve: &Resolve, ty: Option<&Type>) -> String {
     ty.map_or_else(|| "_".to_owned(), |ty| text(resolve, ty))
 }
 
-/// The same words as for a type of a component.
+/// Returns the same text as the one built for a component's type.
 fn text(resolve: &Resolve, ty: &Type) -> String {
     let id = match ty {
         Type::Id(id) => *id,
