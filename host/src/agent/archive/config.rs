@@ -22,7 +22,7 @@ impl Section for SubagentsConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArchivalConfig {
-    /// Whether it is done at all. Default: no. Needs [`SubagentsConfig::enabled`].
+    /// Whether it is done at all. Default: no. Needs `subagents.enabled`.
     pub enabled: bool,
     /// Conditions for archiving a turn.
     pub trigger: TriggerConfig,
