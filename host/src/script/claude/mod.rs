@@ -1,6 +1,6 @@
 //! Hooks of Claude Code: its settings are read, its events are mapped to points, its input and output to ours.
 //!
-//! Owns the mapping, which `host/README.md` documents. What a hook says there comes to an outcome of its point in JSON, and from
+//! Owns the mapping, which `host/docs/scripts-as-hooks.md` documents. What a hook says there comes to an outcome of its point in JSON, and from
 //! then on it is a script like any other. Two things differ on purpose: hooks are called one after the other, and one that
 //! fails closes a gate. Start from [`read`].
 
