@@ -153,7 +153,7 @@ const CACHE: Files = &[
     ),
     (
         "cases/HASH.json",
-        "durations and outcomes of the last run of cases",
+        "costs of the last run of a plugin's cases",
         "`rind plugin test`",
     ),
     (
