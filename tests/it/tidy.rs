@@ -16,6 +16,7 @@ mod links;
 mod numbers;
 mod points;
 pub(crate) mod reach;
+mod reference;
 mod regressions;
 mod released;
 mod sdks;
@@ -58,9 +59,7 @@ fn every_module_of_the_host_stands_in_a_layer() {
 
 #[test]
 fn the_map_of_the_host_names_every_module() {
-    let text = read("host/README.md");
-    let map = text.split_once("## Architecture").map(|(_, map)| map);
-    let map = map.expect("host/README.md has a map");
+    let map = read(additions::FILE);
     let layers = arrows::Layers::parse(&read("host/src/lib.rs"));
     let is_missing = |module: &&str| !map.contains(&format!("`{module}`"));
     assert_eq!(layers.modules().find(is_missing), None);
@@ -199,9 +198,23 @@ fn the_tables_in_the_docs_and_the_worlds_are_those_of_the_host() {
     points::table().settle();
     imports::table().settle();
     events::table().settle();
+    allowed_names::table().settle();
     for part in additions::parts() {
-        part.settle("host/README.md");
+        part.settle(additions::FILE);
     }
+}
+
+#[test]
+fn the_reference_of_the_manual_is_that_of_the_code() {
+    for page in reference::pages() {
+        page.settle();
+    }
+    none(reference::missing());
+}
+
+#[test]
+fn the_manual_is_an_index_and_short_pages_with_headings() {
+    none(shape::check_manual(&tree::sources(&["host"], &["md"])));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Exit codes, documented in `host/README.md` and in `--help`.
+//! Exit codes, documented in `host/docs/get-started.md` and in `--help`.
 
 use std::error::Error;
 use std::process::ExitCode;

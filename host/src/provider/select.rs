@@ -19,7 +19,7 @@ use super::{Error, Provider};
 use crate::config::Section;
 use crate::model::Models;
 
-/// The `provider` section of the configuration.
+/// Provider and model of new sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProviderConfig {

@@ -41,7 +41,7 @@ pub(crate) enum Choice {
     Landlock,
 }
 
-/// The section `[sandbox]`. A path may begin with `~/`.
+/// Confinement of commands and scripts. A path may begin with `~/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SandboxConfig {

@@ -1,11 +1,11 @@
-//! The READMEs: every command in a block runs, every block of settings and every manifest is read by the program.
+//! The READMEs and the manual: every command in a block runs, every block of settings and every manifest is read by the program.
 //!
 //! A block of commands that cannot run in a test says why: `console norun: REASON`.
 
 mod block;
 mod inline;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rind_tests::cli::{Rind, program};
@@ -25,7 +25,10 @@ const MAY_FAIL: &[(&str, &str)] = &[(
 /// Placeholder for a digest in documents.
 const DIGEST: &str = "blake3:…";
 
-/// Every README below the root of the tree.
+/// Folders of the manual: every page in them is a document.
+const MANUAL: [&str; 2] = ["host/docs", "host/docs/reference"];
+
+/// Every README below the root of the tree, and every page of the manual and for contributors.
 fn documents() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for folder in [
@@ -45,9 +48,19 @@ fn documents() -> Vec<(String, String)> {
         let text = std::fs::read_to_string(guests::workspace().join(&path)).unwrap();
         found.push((path.display().to_string(), text));
     }
-    let spec = "host/skill-v1.md";
-    let text = std::fs::read_to_string(guests::workspace().join(spec)).unwrap();
-    found.push((spec.to_owned(), text));
+    let mut pages = vec![PathBuf::from("host/skill-v1.md")];
+    for folder in MANUAL.into_iter().chain([".github"]) {
+        let entries = std::fs::read_dir(guests::workspace().join(folder)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name());
+        let mut own: Vec<PathBuf> = names.map(|name| Path::new(folder).join(name)).collect();
+        own.retain(|path| path.extension().is_some_and(|is| is == "md"));
+        own.sort();
+        pages.append(&mut own);
+    }
+    for path in pages {
+        let text = std::fs::read_to_string(guests::workspace().join(&path)).unwrap();
+        found.push((path.display().to_string(), text));
+    }
     for entry in std::fs::read_dir(guests::workspace().join("plugins")).unwrap() {
         let path = entry.unwrap().path().join("README.md");
         if let Ok(text) = std::fs::read_to_string(&path) {
@@ -181,7 +194,9 @@ fn every_block_is_of_a_known_kind_and_few_are_not_run() {
 fn every_toml_block_of_the_documents_is_read_by_its_reader() {
     let rind = Rind::default();
     // The plugins that the settings configure, and the folders that those of the sandbox name.
-    rind.managed("injection-guard").managed("git-guard");
+    for name in ["injection-guard", "git-guard", "cost-tracker"] {
+        rind.managed(name);
+    }
     for folder in ["x", "y"] {
         std::fs::create_dir(rind.user_home().join(folder)).unwrap();
     }

@@ -1,9 +1,12 @@
-//! The lists of `host/README.md` that say which files a further point or import touches, held to an example of each.
+//! The lists of the architecture page that say which files a further point or import touches, held to an example of each.
 
 use std::collections::BTreeSet;
 
 use super::table::Part;
 use super::tree::{has_word, sources};
+
+/// Page that holds the lists.
+pub(super) const FILE: &str = ".github/ARCHITECTURE.md";
 
 /// An example of an addition, and its names in the tree.
 struct Example {

@@ -1,5 +1,7 @@
 //! Files that may use the sandbox, processes, the terminal and the environment.
 
+use super::additions;
+use super::table::Table;
 use super::tree::{Source, has_word};
 
 /// A rule for names that only some files may use.
@@ -86,6 +88,31 @@ const RULES: &[Rule] = &[
         why: "what depends on the environment or the working folder cannot be tested",
     },
 ];
+
+/// The rules as a table of the architecture page.
+pub(super) fn table() -> Table {
+    let head = ["| names | only in | why |", "|---|---|---|"];
+    let rows = RULES.iter().map(|rule| {
+        let names = rule.names.iter().map(|name| format!("`{name}`"));
+        let places = rule
+            .allowed
+            .iter()
+            .map(|(place, why)| format!("`{place}`: {why}"));
+        let [names, places] = [names.collect::<Vec<_>>(), places.collect()];
+        format!(
+            "| {} | {} | {} |",
+            names.join(", "),
+            places.join("; "),
+            rule.why
+        )
+    });
+    Table {
+        file: additions::FILE,
+        name: "names",
+        source: "test",
+        lines: head.into_iter().map(str::to_owned).chain(rows).collect(),
+    }
+}
 
 pub(super) fn check(source: &Source) -> Vec<String> {
     let mut findings = Vec::new();

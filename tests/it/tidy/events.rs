@@ -1,11 +1,11 @@
-//! The table of events in `host/README.md`, compared with the schema of the stream, which is made from the enum and its docs.
+//! The table of events in the manual, compared with the schema of the stream, which is made from the enum and its docs.
 
 use serde_json::Value;
 
 use super::table::Table;
 
 /// Document that holds the table.
-pub(super) const FILE: &str = "host/README.md";
+pub(super) const FILE: &str = "host/docs/events.md";
 
 /// Fields of every event.
 const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];

@@ -13,6 +13,52 @@ const MAX_README_LINES: usize = 15;
 /// Most lines of the front page: reference belongs into the READMEs of `host`, `wit`, `sdk/rust` and `plugins`.
 const MAX_FRONT_PAGE_LINES: usize = 150;
 
+/// Most lines of the index of the manual.
+const MAX_INDEX_LINES: usize = 60;
+
+/// Most lines of a page of the manual, generated ones excepted.
+const MAX_PAGE_LINES: usize = 200;
+
+/// Most words of a paragraph of the manual.
+const MAX_PARAGRAPH_WORDS: usize = 120;
+
+const INDEX: &str = "host/README.md";
+const PAGES: &str = "host/docs/";
+
+/// Reports pages of the manual that are too long, have a paragraph that is, or that the index does not list.
+pub(super) fn check_manual(sources: &[Source]) -> Vec<String> {
+    let mut findings = Vec::new();
+    let index = sources.iter().find(|source| source.path == INDEX);
+    let index = index.map_or("", |source| &source.text);
+    if index.lines().count() > MAX_INDEX_LINES {
+        findings.push(format!("{INDEX}: at most {MAX_INDEX_LINES} lines"));
+    }
+    for Source { path, text } in sources {
+        let Some(name) = path.strip_prefix(PAGES) else {
+            continue;
+        };
+        if !index.contains(&format!("(docs/{name})")) {
+            findings.push(format!("{path}: {INDEX} does not list it"));
+        }
+        if name.starts_with("reference/") {
+            continue;
+        }
+        let n_lines = text.lines().count();
+        if n_lines > MAX_PAGE_LINES {
+            findings.push(format!("{path}: {n_lines} lines, at most {MAX_PAGE_LINES}"));
+        }
+        let paragraphs = text
+            .split("\n\n")
+            .filter(|part| !part.starts_with(['|', '-', '`', '1', '<']));
+        let is_long = |part: &&str| part.split_whitespace().count() > MAX_PARAGRAPH_WORDS;
+        findings.extend(paragraphs.filter(is_long).map(|part| {
+            let start: String = part.chars().take(40).collect();
+            format!("{path}: the paragraph `{start}…` has more than {MAX_PARAGRAPH_WORDS} words")
+        }));
+    }
+    findings
+}
+
 /// Reports a front page that is too long.
 pub(super) fn check_front_page(text: &str) -> Option<String> {
     let n_lines = text.lines().count();
@@ -85,4 +131,20 @@ fn a_plugin_without_its_files_or_with_a_long_readme_is_found() {
     std::fs::write(path.join("src/lib.rs"), "").unwrap();
     std::fs::write(path.join("README.md"), "x\n".repeat(15)).unwrap();
     assert_eq!(check_plugin(path), Vec::<String>::new());
+}
+
+#[test]
+fn long_and_unlisted_pages_of_the_manual_are_found() {
+    let index = |text: &str| Source::new(INDEX, text);
+    let page = |text: &str| Source::new("host/docs/a.md", text);
+    let good = [index("[a](docs/a.md)"), page("# A\n\nText.\n")];
+    assert_eq!(check_manual(&good), Vec::<String>::new());
+    for bad in [
+        [index(""), page("# A\n")],
+        [index("[a](docs/a.md)"), page(&"x\n".repeat(201))],
+        [index("[a](docs/a.md)"), page(&"word ".repeat(121))],
+        [index(&"[a](docs/a.md)\n".repeat(61)), page("# A\n")],
+    ] {
+        assert!(!check_manual(&bad).is_empty());
+    }
 }

@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 use crate::config::{Section, number};
 
-/// Whether the model may run and question subagents. Those that plugins run are theirs by grant and not meant here.
+/// Subagents of the model. Subagents of plugins need a grant and not this setting.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SubagentsConfig {
-    /// Whether it may. Default: no.
+    /// Whether the model gets the two tools for subagents. Default: no.
     pub enabled: bool,
 }
 
@@ -22,7 +22,7 @@ impl Section for SubagentsConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArchivalConfig {
-    /// Whether it is done at all. Default: no. Needs [`SubagentsConfig::enabled`].
+    /// Whether finished turns are archived. Default: no. Needs `subagents.enabled`.
     pub enabled: bool,
     /// Conditions for archiving a turn.
     pub trigger: TriggerConfig,

@@ -10,7 +10,7 @@ use crate::model::ModelProfile;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompactConfig {
-    /// Whether it is done at all.
+    /// Whether older messages are replaced by a summary.
     pub enabled: bool,
     /// A request with more tokens than this, system prompt and tools included, is preceded by
     /// compaction. Absent: four fifths of what the model's window leaves beside an answer, or

@@ -50,6 +50,7 @@ struct RuleText {
     /// A glob of files of the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<String>,
+    /// Decision on the calls that match.
     decision: Rule,
 }
 

@@ -286,7 +286,7 @@ fn a_rule_for_the_whole_tool_allows_what_cannot_be_read_unless_something_is_deni
     }
 }
 
-/// The example of `host/README.md`.
+/// The example of `host/docs/rules-and-approvals.md`.
 const MANUAL: &str = r#"
 rules = [
     { command = "git *", decision = "allow" },
