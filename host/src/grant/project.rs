@@ -150,7 +150,6 @@ impl Projects {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
 
     use super::*;
 

@@ -90,7 +90,7 @@ fn a_key_that_stands_twice_in_hooks_of_claude_code_is_refused() {
         ),
     ] {
         let rind = Rind::with_script(SCRIPT);
-        rind.config("[scripts]\nclaude = [\"hooks.json\"]\n");
+        rind.config("[hooks]\nclaude = [\"hooks.json\"]\n");
         rind.user_file("config/hooks.json", &twice);
         let ran = rind.run(&["run", "hi"]);
         assert!(ran.code.is_some_and(|code| code != 0), "{}", ran.stderr);
