@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::environment::join_folders;
 use crate::tool::process::confine::program_in;
 use crate::tool::process::{Ending, Process, base_environment};
 
@@ -36,7 +37,7 @@ pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
         return String::new();
     };
     let mut env = base_environment();
-    let path = std::env::join_paths(folders).unwrap_or_default();
+    let path = join_folders(folders);
     env.retain(|(name, _)| name != "PATH");
     env.push(("PATH".into(), path));
     let process = Process {
