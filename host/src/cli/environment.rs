@@ -8,6 +8,7 @@ use anyhow::Context;
 use super::exit_code::Usage;
 use super::{carried, render};
 use crate::operator::environment::OperatorEnvironment;
+use crate::operator::project;
 use crate::operator::settings::ModelSelection;
 use crate::operator::setup::OperatorSetup;
 use crate::paths::Paths;
@@ -39,6 +40,17 @@ pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
         None => std::env::current_dir().context("find the current folder")?,
     };
     environment().paths(&workspace)
+}
+
+/// Reads the settings for a workspace, among them those of its project when it is trusted. Nobody is asked.
+pub(super) async fn project_setup(
+    workspace: Option<&Path>,
+    model: &ModelSelection,
+    trust_project: bool,
+) -> anyhow::Result<OperatorSetup> {
+    let (environment, paths) = (environment(), paths(workspace)?);
+    let project = project::trusted(&environment, &paths, trust_project, None).await?;
+    OperatorSetup::read(environment, paths, model, project)
 }
 
 /// Reads the user's own settings for the current folder, without those of a project.

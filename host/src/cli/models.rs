@@ -6,11 +6,10 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::args::ModelArgs;
-use super::environment::{environment, paths};
+use super::environment::project_setup;
 use super::exit_code::ExitStatus;
 use super::render;
-use crate::operator::setup::OperatorSetup;
-use crate::operator::{model, project};
+use crate::operator::model;
 use crate::price::Prices;
 
 #[derive(Debug, ClapArgs)]
@@ -40,10 +39,8 @@ pub(super) struct Listed {
 }
 
 pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
-    let (environment, paths) = (environment(), paths(None)?);
-    let project = project::trusted(&environment, &paths, false, None).await?;
     let model = args.model.selection();
-    let setup = OperatorSetup::read(environment, paths, &model, project)?;
+    let setup = project_setup(None, &model, false).await?;
     let selected = model::select(&setup, &model, None)?;
     let names = selected.provider.models(&CancellationToken::new()).await;
     // Not a fault of the command line, as the errors of choosing a model are.

@@ -154,7 +154,7 @@ fn about(run: &PreparedRun) -> anyhow::Result<About> {
     let policy: ToolPolicy = run.setup.config.section()?;
     Ok(About {
         paths: run.setup.paths.clone(),
-        plugins: run.plugins.clone(),
+        plugins: run.plugins.shared().clone(),
         rules: policy.rules.iter().map(ToString::to_string).collect(),
         skills: run.skills.clone(),
         compact: run.setup.agent_config()?.compact,

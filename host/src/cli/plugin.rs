@@ -11,15 +11,14 @@ use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{BuildArgs, InspectArgs, ListArgs, PluginArgs};
-use super::environment::{environment, paths};
+use super::environment::project_setup;
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{alone, render};
 use crate::author::build::{BuildOptions, BuildReport, Progress};
 use crate::grant::Trust;
 use crate::operator::load::PluginLoad;
 use crate::operator::settings::ModelSelection;
-use crate::operator::setup::OperatorSetup;
-use crate::operator::{grants, plugin_flags, project, scripts};
+use crate::operator::{grants, plugin_flags, scripts};
 use crate::plugin::Error;
 use crate::plugin::inspect::{self, Report};
 use crate::plugin::load::{LeftOut, PluginSet, Why};
@@ -30,11 +29,8 @@ const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
 /// Collects the plugins that a session in this folder would have. Nobody is asked.
 pub(super) async fn load_of(args: &PluginArgs) -> anyhow::Result<PluginLoad> {
-    let (environment, paths) = (environment(), paths(None)?);
     let selection = args.selection();
-    // Looking must not ask.
-    let project = project::trusted(&environment, &paths, selection.trust_project, None).await?;
-    let setup = OperatorSetup::read(environment, paths, &ModelSelection::default(), project)?;
+    let setup = project_setup(None, &ModelSelection::default(), selection.trust_project).await?;
     let grants = grants::options(&setup.paths, &selection.grants, None, None)?;
     PluginLoad::new(&setup, &selection, grants)
 }

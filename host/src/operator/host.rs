@@ -10,7 +10,7 @@ use crate::agent::AgentConfig;
 use crate::host::{Host, Session};
 use crate::message::ToolSpec;
 use crate::paths::Paths;
-use crate::plugin::load::PluginSet;
+use crate::plugin::startable::StartableSet;
 use crate::provider::Selected;
 use crate::script::Script;
 use crate::skill::Skills;
@@ -20,10 +20,10 @@ use crate::tool::policy::{PolicyMode, ToolPolicy};
 
 /// Parts of a host that a run has chosen.
 pub struct HostParts {
-    /// The model.
+    /// Model that was selected, with its provider.
     pub provider: Selected,
-    /// Plugins that were loaded.
-    pub plugins: Arc<PluginSet>,
+    /// Plugins that were loaded, with every guard among them.
+    pub plugins: StartableSet,
     /// Skills that were found.
     pub skills: Arc<Skills>,
     /// Way in which the policy decides.
@@ -36,7 +36,7 @@ pub struct HostParts {
 
 /// A host, the policy for its tool calls, and its scripts.
 pub struct OperatorHost {
-    /// The host.
+    /// Host that sessions are opened on.
     pub host: Host,
     setup: OperatorSetup,
     policy: Arc<ToolPolicy>,

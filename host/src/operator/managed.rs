@@ -19,7 +19,7 @@ pub const MANAGED_VARIABLE: &str = "RIND_MANAGED";
 /// Plugins that a program carries.
 #[derive(Clone, Debug)]
 pub struct CarriedPlugins {
-    /// Their files.
+    /// Files of the plugins, as the program holds them.
     pub files: HeldFolder,
     /// Folder among the files with those that every session loads.
     pub core: PathBuf,

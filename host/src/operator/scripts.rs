@@ -110,7 +110,7 @@ pub struct WritableScript {
     place: String,
     /// Thing that changes with it, in words.
     pub what: String,
-    /// The file.
+    /// Program, script or list of hooks that the agent could change.
     pub file: PathBuf,
     /// Folder of the agent that it lies in.
     pub folder: PathBuf,

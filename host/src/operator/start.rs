@@ -22,6 +22,7 @@ use crate::grant::ask::{Ask, GrantOptions};
 use crate::grant::decide::GrantFlag;
 use crate::host::Session;
 use crate::plugin::load::{OnCompile, PluginSet};
+use crate::plugin::startable::StartableSet;
 use crate::provider::Selected;
 use crate::session::{Resolved, SessionStore};
 use crate::skill::{Skills, discover};
@@ -72,8 +73,8 @@ pub trait RunFrontend: Send + Sync {
 pub struct PreparedRun {
     /// Setup of the operator.
     pub setup: OperatorSetup,
-    /// Plugins that were loaded.
-    pub plugins: Arc<PluginSet>,
+    /// Plugins that were loaded, with every guard among them.
+    pub plugins: StartableSet,
     /// Skills that were found.
     pub skills: Arc<Skills>,
     selection: PluginSelection,
@@ -86,7 +87,7 @@ pub struct PreparedRun {
 
 /// A host with what belongs to it.
 pub struct ReadyRun {
-    /// The host.
+    /// Host that sessions are opened on.
     pub host: OperatorHost,
     /// Setup of the operator.
     pub setup: OperatorSetup,
@@ -138,8 +139,7 @@ impl PreparedRun {
         let plugins = load.load().await.context("load plugins")?;
         load.check(&plugins)?;
         frontend.show_plugins(&plugins);
-        plugins.check_required()?;
-        plugins.check_relied()?;
+        let plugins = StartableSet::check(Arc::new(plugins))?;
         let roots = skills::roots(&setup, &plugins, load.held());
         // What a project brings may be large, and is not needed any more.
         drop(load);
@@ -148,7 +148,7 @@ impl PreparedRun {
         frontend.show_skills(&skills);
         Ok(Self {
             setup,
-            plugins: Arc::new(plugins),
+            plugins,
             skills: Arc::new(skills),
             selection,
             mode,

@@ -18,6 +18,7 @@ use crate::lock::lock;
 use crate::operator::setup::check_apart;
 use crate::plugin::load::{Loaded, Why};
 use crate::plugin::manifest::{FILE_NAME, Manifest};
+use crate::plugin::startable::StartableSet;
 use crate::provider::scripted::{Reply, Script, Scripted};
 use crate::session::SessionStore;
 use crate::tool::policy::{PolicyMode, ToolPolicy};
@@ -57,8 +58,7 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
         anyhow::bail!("plugin `{}` does not run: {why}{how}", args.name);
     }
     render::plugins::warn_left_out(&plugins);
-    plugins.check_required()?;
-    plugins.check_relied()?;
+    let plugins = StartableSet::check(Arc::new(plugins))?;
     let is_it = |plugin: &&Arc<Loaded>| plugin.manifest.name == args.name;
     check_tool(&args, plugins.plugins.iter().find(is_it))?;
     let setup = load.setup();
@@ -81,7 +81,7 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
         .provider(Arc::new(Scripted::new(script)), "none")
         .paths(setup.paths.clone())
         .store(SessionStore::new(sessions.path().to_owned()))
-        .plugins(Arc::new(plugins))
+        .plugins(plugins)
         .file_tools()
         .policy(Arc::new(policy))
         .approver(approver)

@@ -9,12 +9,11 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::args::{ConfigShowArgs, InitArgs};
-use super::environment::{environment, paths};
+use super::environment::{paths, project_setup};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::render;
 use crate::config::Setting;
-use crate::operator::setup::{self, OperatorSetup};
-use crate::operator::{model, project};
+use crate::operator::{model, project, setup};
 
 /// A value as `rind config show --json` prints it.
 #[derive(Debug, Serialize)]
@@ -52,10 +51,8 @@ fn quoted(key: &str) -> String {
 
 /// Shows every value with its place.
 pub(super) async fn show(args: ConfigShowArgs) -> anyhow::Result<ExitStatus> {
-    let (environment, paths) = (environment(), paths(args.workspace.as_deref())?);
-    let project = project::trusted(&environment, &paths, args.trust_project, None).await?;
     let model = args.model.selection();
-    let setup = OperatorSetup::read(environment, paths, &model, project)?;
+    let setup = project_setup(args.workspace.as_deref(), &model, args.trust_project).await?;
     let values = setup.config.values(&starter::defaults()?);
     let shown: Vec<Shown> = values.into_iter().map(Shown::from).collect();
     if args.json {

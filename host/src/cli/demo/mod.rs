@@ -29,6 +29,7 @@ use crate::operator::settings::{ModelSelection, PluginSelection};
 use crate::operator::setup::OperatorSetup;
 use crate::paths::Paths;
 use crate::plugin::load::PluginSet;
+use crate::plugin::startable::StartableSet;
 use crate::provider::Selected;
 use crate::provider::scripted::Scripted;
 use crate::tool::policy::PolicyMode;
@@ -80,7 +81,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
             why: "this is the demo".to_owned(),
             is_stand_in: false,
         },
-        plugins: plugins.clone(),
+        plugins: StartableSet::check(plugins.clone())?,
         mode: PolicyMode {
             yes: true,
             dry_run: false,

@@ -18,6 +18,7 @@ use crate::operator::settings::PluginSelection;
 use crate::operator::setup::OperatorSetup;
 use crate::paths::Paths;
 use crate::plugin::load::{LeftOut, PluginSet, Why};
+use crate::plugin::startable::StartableSet;
 use crate::plugin::trial;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -124,8 +125,7 @@ pub(super) async fn find() -> Result<Found, Check> {
 pub(super) fn loaded(found: &Found) -> Check {
     let (paths, plugins) = (&found.setup().paths, &found.plugins);
     let running = render::count(plugins.plugins.len() as u64, "plugin");
-    let required = plugins.check_required();
-    if let Err(error) = required.and_then(|()| plugins.check_relied()) {
+    if let Err(error) = StartableSet::check(plugins) {
         let workspace = paths.workspace.display();
         return Check::required(error.to_string())
             .means(format!("`rind run` in {workspace} starts no session"))

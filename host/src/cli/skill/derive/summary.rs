@@ -13,6 +13,7 @@ use crate::host::Host;
 use crate::operator::load::PluginLoad;
 use crate::operator::setup::{OperatorSetup, check_apart};
 use crate::operator::{confinement, grants, model, plugin_flags, project, scripts};
+use crate::plugin::startable::StartableSet;
 use crate::point::catalog::PreReason;
 use crate::point::outcome::{CountChange, NamesChange, RequestOutcome};
 use crate::point::payload::{StopReason, TurnSummary};
@@ -60,15 +61,14 @@ pub(super) async fn summarize(
     let set = load.load().await.context("load plugins")?;
     load.check(&set)?;
     render::plugins::warn_left_out(&set);
-    set.check_required()?;
-    set.check_relied()?;
+    let set = StartableSet::check(Arc::new(set))?;
     let name = provider.model.clone();
     let scripts = scripts::read(&setup)?;
     let commands = confinement::find(&setup).await?.quiet_commands();
     let host = Host::builder()
         .provider(provider.provider, provider.model)
         .paths(setup.paths.clone())
-        .plugins(Arc::new(set))
+        .plugins(set)
         .scripts(scripts, commands)
         .approver(Arc::new(DenyAll(
             "no tool is called for a summary".to_owned(),
