@@ -1,4 +1,5 @@
-//! Reads the environment of the process and resolves the workspace: the one value that the operator's rules are given.
+//! Reads the environment of the process and resolves the workspace: the one value that the
+//! operator's rules are given.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -21,7 +22,7 @@ pub(super) fn environment() -> Arc<OperatorEnvironment> {
         home: std::env::home_dir(),
         program: std::env::current_exe().ok(),
         carried: Some(carried::plugins()),
-        on_warning: Arc::new(|text| render::warn(text)),
+        on_warning: Arc::new(render::warn),
     };
     ENVIRONMENT.get_or_init(|| Arc::new(read())).clone()
 }
@@ -42,7 +43,8 @@ pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     environment().paths(&workspace)
 }
 
-/// Reads the settings for a workspace, among them those of its project when it is trusted. Nobody is asked.
+/// Reads the settings for a workspace, among them those of its project when it is trusted. Nobody
+/// is asked.
 pub(super) async fn project_setup(
     workspace: Option<&Path>,
     model: &ModelSelection,

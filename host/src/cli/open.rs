@@ -1,5 +1,5 @@
-//! Opens a session for one turn (`run`) and for many (`chat`), or makes the host for several (`serve`), with the person at the
-//! terminal as the one who is asked.
+//! Opens a session for one turn (`run`) and for many (`chat`), or makes the host for several
+//! (`serve`), with the person at the terminal as the one who is asked.
 
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ use crate::tool::approval::{Approver, DenyAll};
 use crate::tool::builtin::Commands as ShellCommands;
 use crate::tool::policy::ToolPolicy;
 
-/// The terminal that a run starts at. A person at it is asked about trust, grants and a first model.
+/// The terminal that a run starts at. A person at it is asked about trust, grants and a first
+/// model.
 struct TerminalFrontend {
     /// Whether a person at it answers questions.
     has_terminal: bool,

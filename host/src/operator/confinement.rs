@@ -1,4 +1,5 @@
-//! Builds the confinement of commands from the settings and the environment, and checks that it works on this machine.
+//! Builds the confinement of commands from the settings and the environment, and checks that it
+//! works on this machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use crate::tool::process::confine::{
 };
 use crate::tool::sandbox::{Choice, Need, SandboxConfig, commands};
 
-/// The way in which commands of `bash` are confined on this machine, or the reason why they are not.
+/// The way in which commands of `bash` are confined on this machine, or the reason why they are
+/// not.
 #[derive(Debug)]
 pub struct CommandConfinement {
     /// Settings of the confinement.
@@ -86,8 +88,8 @@ pub async fn find(setup: &OperatorSetup) -> anyhow::Result<CommandConfinement> {
     find_with(environment, paths, setup.config.section()?, &own).await
 }
 
-/// Finds the way in which commands run, with settings that are not all those of a file. `own` are the folders that no command may
-/// see.
+/// Finds the way in which commands run, with settings that are not all those of a file. `own` are
+/// the folders that no command may see.
 ///
 /// # Errors
 /// A setting is wrong.
@@ -180,7 +182,8 @@ pub fn own_folders(paths: &Paths) -> Vec<PathBuf> {
         .to_vec()
 }
 
-/// Returns the folders that tools of the agent may write in: the workspace, and those that the settings open to commands.
+/// Returns the folders that tools of the agent may write in: the workspace, and those that the
+/// settings open to commands.
 ///
 /// # Errors
 /// A setting is wrong.
@@ -250,8 +253,9 @@ fn add_programs(read: &mut Vec<PathBuf>, home: &Path, own: &[PathBuf], folders: 
     }
 }
 
-/// Returns the folder in which git keeps a linked worktree's data, when the workspace is one. The workspace names the folder,
-/// and could name any; only one that names the workspace in turn counts.
+/// Returns the folder in which git keeps a linked worktree's data, when the workspace is one. The
+/// workspace names the folder, and could name any; only one that names the workspace in turn
+/// counts.
 fn worktree_folder(workspace: &Path) -> Option<PathBuf> {
     let line = |path: PathBuf| std::fs::read_to_string(path).ok();
     let own = workspace.join(".git");

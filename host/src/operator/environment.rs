@@ -1,6 +1,8 @@
-//! The environment of the operator's program, read once: variables, home folder, own binary, carried plugins.
+//! The environment of the operator's program, read once: variables, home folder, own binary,
+//! carried plugins.
 //!
-//! The program fills it; nothing in this layer asks the process. So a server or a test decides what the rules see.
+//! The program fills it; nothing in this layer asks the process. So a server or a test decides what
+//! the rules see.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -18,7 +20,8 @@ pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The surroundings that a program hands to the operator's rules.
 ///
-/// The default is an empty environment: no variables, no home folder, no carried plugins, and warnings that nobody sees.
+/// The default is an empty environment: no variables, no home folder, no carried plugins, and
+/// warnings that nobody sees.
 #[derive(Clone)]
 pub struct OperatorEnvironment {
     /// Variables.
@@ -71,7 +74,8 @@ impl OperatorEnvironment {
         self.home.clone().unwrap_or_default()
     }
 
-    /// Returns the home folder, where other programs keep skills; with `RIND_HOME` it is that folder.
+    /// Returns the home folder, where other programs keep skills; with `RIND_HOME` it is that
+    /// folder.
     #[must_use]
     pub fn user_home(&self) -> Option<PathBuf> {
         let home = self.variable(HOME_VARIABLE).map(PathBuf::from);

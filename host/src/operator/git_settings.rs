@@ -1,5 +1,5 @@
-//! Settings of git that confined commands are given: the user's own file may hold passwords and runs programs, so that only those
-//! keys of it are passed on that say who commits and how.
+//! Settings of git that confined commands are given: the user's own file may hold passwords and
+//! runs programs, so that only those keys of it are passed on that say who commits and how.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,8 +30,9 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 const CAPTURE_BYTES: usize = 256 * 1024;
 
-/// The settings in the form of git's own file; empty when there is nothing to pass on, or no git in these folders. Nothing else is
-/// run: git is not confined here, and a command may have put one of its own into a folder of `PATH`.
+/// The settings in the form of git's own file; empty when there is nothing to pass on, or no git in
+/// these folders. Nothing else is run: git is not confined here, and a command may have put one of
+/// its own into a folder of `PATH`.
 pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
     let Some(git) = program_in("git", folders.iter().cloned()) else {
         return String::new();

@@ -1,4 +1,5 @@
-//! Loads plugins by the operator's rules: which folders are searched, what was installed, what each is granted.
+//! Loads plugins by the operator's rules: which folders are searched, what was installed, what each
+//! is granted.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ pub struct PluginLoad {
 }
 
 impl PluginLoad {
-    /// Collects the plugins of a run: those of the installation, the user, the trusted project and the selection.
+    /// Collects the plugins of a run: those of the installation, the user, the trusted project and
+    /// the selection.
     ///
     /// # Errors
     /// A folder, the lock file, the secrets or a setting is wrong.
@@ -114,7 +116,8 @@ impl PluginLoad {
         })
     }
 
-    /// Collects nothing but the plugin in a folder, as one of this trust, without the operator's settings.
+    /// Collects nothing but the plugin in a folder, as one of this trust, without the operator's
+    /// settings.
     ///
     /// # Errors
     /// As those of [`new`](Self::new).
@@ -138,7 +141,8 @@ impl PluginLoad {
         Ok(load)
     }
 
-    /// Searches only these folders, as those of the installation, and expects none of the plugins that the settings speak of.
+    /// Searches only these folders, as those of the installation, and expects none of the plugins
+    /// that the settings speak of.
     #[must_use]
     pub fn only_in(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let folders = folders.into_iter();
@@ -163,7 +167,8 @@ impl PluginLoad {
         self
     }
 
-    /// Switches every plugin on. Returns the places that switched one off, by its name and whether it is of the project.
+    /// Switches every plugin on. Returns the places that switched one off, by its name and whether
+    /// it is of the project.
     pub fn switch_all_on(&mut self) -> BTreeMap<(String, bool), String> {
         self.options.switch_all_on()
     }
@@ -194,8 +199,9 @@ impl PluginLoad {
         PluginSet::load(&self.options).await
     }
 
-    /// Checks the selection against what was loaded, and warns of settings for plugins that have no effect: of those that only the
-    /// administrator can switch off, and of hooks that are not there. That `--no-plugins` leaves the former stands in its help.
+    /// Checks the selection against what was loaded, and warns of settings for plugins that have no
+    /// effect: of those that only the administrator can switch off, and of hooks that are not
+    /// there. That `--no-plugins` leaves the former stands in its help.
     ///
     /// # Errors
     /// The selection names a plugin that is not there, or one that cannot be what it is named for.

@@ -1,4 +1,5 @@
-//! Plugins that come with the installation: those that the program carries, and the folders of the administrator.
+//! Plugins that come with the installation: those that the program carries, and the folders of the
+//! administrator.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +13,8 @@ use crate::paths::{HOME_VARIABLE, file_name};
 use crate::plugin::discover::{Source, discover};
 use crate::plugin::precompiled::Precompiled;
 
-/// The variable that names a folder of plugins to take the place of those that the program carries. Nothing else does: a folder
-/// that somebody happens to make must not remove guards.
+/// The variable that names a folder of plugins to take the place of those that the program carries.
+/// Nothing else does: a folder that somebody happens to make must not remove guards.
 pub const MANAGED_VARIABLE: &str = "RIND_MANAGED";
 
 /// Plugins that a program carries.
@@ -28,8 +29,9 @@ pub struct CarriedPlugins {
 }
 
 impl OperatorEnvironment {
-    /// Returns the folders of plugins that come with this installation: those that the program carries, then its share folder, or
-    /// the folder `managed` in `RIND_HOME`; or only the one that `RIND_MANAGED` names.
+    /// Returns the folders of plugins that come with this installation: those that the program
+    /// carries, then its share folder, or the folder `managed` in `RIND_HOME`; or only the one that
+    /// `RIND_MANAGED` names.
     ///
     /// # Errors
     /// `RIND_MANAGED` names no folder that can be read.

@@ -1,5 +1,6 @@
-//! Settings that mean nothing: for a hook that a plugin does not have, a deadline that it does not get, a tool that there is not.
-//! A guard that was set to refuse at a misspelt point would not refuse, so it is said, with the line.
+//! Settings that mean nothing: for a hook that a plugin does not have, a deadline that it does not
+//! get, a tool that there is not. A guard that was set to refuse at a misspelt point would not
+//! refuse, so it is said, with the line.
 
 use crate::clock::millis;
 use crate::config::{Config, PluginSettings, PluginsConfig, Section};
@@ -26,7 +27,8 @@ pub fn of_plugins(config: &Config, plugins: &PluginSet) -> anyhow::Result<Vec<St
     Ok(found)
 }
 
-/// Reports rules for unknown tools, with the line of each. `known` are the tools, each with its plugin.
+/// Reports rules for unknown tools, with the line of each. `known` are the tools, each with its
+/// plugin.
 #[must_use]
 pub fn of_rules(
     config: &Config,

@@ -1,4 +1,5 @@
-//! Selects the model of a run.
+//! Selects the model of a run: what was chosen for it, the resumed session, the settings, the
+//! environment.
 
 use super::keys::{self, OperatorKeys};
 use super::settings::ModelSelection;
@@ -6,8 +7,21 @@ use super::setup::OperatorSetup;
 use crate::provider::{Choice, ProviderConfig, ProvidersConfig, Selected, scripted};
 use crate::session::Resolved;
 
-/// Selects the provider that the run's settings, the resumed session, the settings or the environment name, in this order. Of a
-/// session that a script played there is nothing to go on with.
+/// Selects another model for an open session. Keys that were added to the secrets since its start
+/// count.
+///
+/// # Errors
+/// As those of [`select`].
+pub fn select_in_session(
+    setup: &OperatorSetup,
+    model: &ModelSelection,
+) -> anyhow::Result<Selected> {
+    select(&setup.clone().with_secrets_unread(), model, None)
+}
+
+/// Selects the provider that the run's settings, the resumed session, the settings or the
+/// environment name, in this order. Of a session that a script played there is nothing to go on
+/// with.
 ///
 /// # Errors
 /// The named one is unknown, or lacks a key or a model.

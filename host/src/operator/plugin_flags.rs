@@ -1,5 +1,5 @@
-//! Flags that name plugins: one that cannot be honored is an error, so that nobody believes in a guard that a typing mistake
-//! left out.
+//! Flags that name plugins: one that cannot be honored is an error, so that nobody believes in a
+//! guard that a typing mistake left out.
 
 use std::path::Path;
 
@@ -70,8 +70,8 @@ pub fn check(
     Ok(())
 }
 
-/// A plugin that `--plugin` names itself must not be switched off, or give way to another of its name. One of a folder of
-/// plugins may.
+/// A plugin that `--plugin` names itself must not be switched off, or give way to another of its
+/// name. One of a folder of plugins may.
 fn check_local(selection: &PluginSelection, plugins: &PluginSet) -> Result<(), Usage> {
     let is_named = |left: &&LeftOut| {
         let folder = &left.found.folder;
@@ -142,8 +142,8 @@ pub fn names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
     loaded.chain(plugins.left_out.iter().map(|left| left.name.as_str()))
 }
 
-/// Refuses a name that no plugin has. One whose manifest cannot be read has the name of its folder, and may be the one that is
-/// meant: then the fault of the manifest is what there is to correct.
+/// Refuses a name that no plugin has. One whose manifest cannot be read has the name of its folder,
+/// and may be the one that is meant: then the fault of the manifest is what there is to correct.
 fn unknown(flag: &str, name: &str, plugins: &PluginSet) -> Usage {
     let unreadable = plugins.left_out.iter().filter_map(|left| match &left.why {
         Why::Failed(

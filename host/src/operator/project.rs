@@ -1,7 +1,7 @@
 //! Decides whether a project's settings and plugins in `.rind` are used.
 //!
-//! The folder is read once. The question shows what was read, its digest is kept, and settings and plugins are taken from it:
-//! a change while somebody thinks about the answer changes nothing.
+//! The folder is read once. The question shows what was read, its digest is kept, and settings and
+//! plugins are taken from it: a change while somebody thinks about the answer changes nothing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,13 +21,16 @@ use crate::plugin::manifest::Manifest;
 use crate::plugin::prompts;
 use crate::skill;
 
-/// Sections that a project's settings may have. The others decide where keys and commands go: those are the user's.
+/// Sections that a project's settings may have. The others decide where keys and commands go: those
+/// are the user's.
 pub const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 
-/// Folders of a project outside of `.rind` with skills that other programs read too. They are trusted together with it.
+/// Folders of a project outside of `.rind` with skills that other programs read too. They are
+/// trusted together with it.
 const SKILL_FOLDERS: [&str; 2] = [".claude/skills", ".agents/skills"];
 
-/// Things that a project brings, as the question about it shows them. Templates are read from its files.
+/// Things that a project brings, as the question about it shows them. Templates are read from its
+/// files.
 #[derive(Debug, Default)]
 pub struct ProjectContents {
     /// Folders of the project that it is in.
@@ -67,8 +70,8 @@ pub trait AskProject: Send + Sync {
     fn ask<'a>(&'a self, question: &'a ProjectQuestion<'a>) -> BoxFuture<'a, Option<ProjectYes>>;
 }
 
-/// Returns the project's folder in its present state, when it is trusted. Asks where nothing is known and there is `ask`; otherwise
-/// warns that the project is not used, and how to change that.
+/// Returns the project's folder in its present state, when it is trusted. Asks where nothing is
+/// known and there is `ask`; otherwise warns that the project is not used, and how to change that.
 ///
 /// # Errors
 /// The flag cannot be applied, or the remembered answers cannot be read or written.

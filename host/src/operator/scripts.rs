@@ -1,4 +1,5 @@
-//! Scripts of the settings: where they stand, whether their programs are there, and who else may change them.
+//! Scripts of the settings: where they stand, whether their programs are there, and who else may
+//! change them.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -67,7 +68,8 @@ fn place(config: &Config, key: &[&str]) -> String {
     config.places(&key).pop().unwrap_or_default()
 }
 
-/// Returns this name, or the same with the first number that no other has: hooks of several files are counted on.
+/// Returns this name, or the same with the first number that no other has: hooks of several files
+/// are counted on.
 fn free_name(name: &str, taken: &BTreeSet<String>) -> String {
     let own = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let mut numbered = (1_u32..).map(|n| format!("{own}{n}"));
@@ -162,7 +164,8 @@ pub fn writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<Vec
     Ok(found)
 }
 
-/// Whether a file is in a folder, by its name or by what links on the way lead to. Whoever can change a link changes the file.
+/// Whether a file is in a folder, by its name or by what links on the way lead to. Whoever can
+/// change a link changes the file.
 fn is_within(file: &Path, folder: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     let own = file.parent().and_then(real).zip(file.file_name());

@@ -1,6 +1,7 @@
 //! The operator's secrets: the environment first, then `secrets.toml` in the config folder.
 //!
-//! Values are handed to requests of plugins on their way out, keys of models to their provider, and neither to anything else.
+//! Values are handed to requests of plugins on their way out, keys of models to their provider, and
+//! neither to anything else.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

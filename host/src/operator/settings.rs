@@ -1,6 +1,7 @@
 //! Settings of a run, as a program resolved them from its arguments and environment.
 //!
-//! Plain data: nothing is read or checked here. The command line fills it from flags, a server from its own requests.
+//! Plain data: nothing is read or checked here. The command line fills it from flags, a server from
+//! its own requests.
 
 use std::path::PathBuf;
 use std::sync::Arc;

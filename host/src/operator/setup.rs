@@ -1,4 +1,5 @@
-//! The setup of the operator for one workspace: folders, settings, the project where it is trusted, secrets.
+//! The setup of the operator for one workspace: folders, settings, the project where it is trusted,
+//! secrets.
 
 use std::sync::{Arc, OnceLock};
 
@@ -38,7 +39,8 @@ pub const SECTIONS: &[&str] = &[
 
 /// The setup of the operator for one workspace.
 ///
-/// Read once when a command starts; everything that the operator decides about a run is derived from it.
+/// Read once when a command starts; everything that the operator decides about a run is derived
+/// from it.
 #[derive(Clone, Debug)]
 pub struct OperatorSetup {
     /// Surroundings of the program.
@@ -66,8 +68,8 @@ impl OperatorSetup {
         }
     }
 
-    /// Reads the settings: the user's file, then those of the `project` when it is trusted, then the user's for this project,
-    /// then those of this run.
+    /// Reads the settings: the user's file, then those of the `project` when it is trusted, then
+    /// the user's for this project, then those of this run.
     ///
     /// # Errors
     /// A file cannot be read, or a setting is unknown or wrong.

@@ -10,8 +10,8 @@ use crate::package::skill::{LockedSkill, unverified, verify};
 use crate::plugin::load::PluginSet;
 use crate::skill::{self, Installed, Root, Source};
 
-/// Returns the folders of skills: the user's, those of plugins that run, those of the project when it is trusted. `held` are the
-/// files of the project that were read before.
+/// Returns the folders of skills: the user's, those of plugins that run, those of the project when
+/// it is trusted. `held` are the files of the project that were read before.
 #[must_use]
 pub fn roots(
     setup: &OperatorSetup,
@@ -39,8 +39,9 @@ pub fn roots(
     roots
 }
 
-/// Returns the skills that were installed into the user's folder. Without a lock file that can be read, everything there counts as
-/// installed and changed since: nothing tells which skills are the user's own.
+/// Returns the skills that were installed into the user's folder. Without a lock file that can be
+/// read, everything there counts as installed and changed since: nothing tells which skills are the
+/// user's own.
 #[must_use]
 pub fn installed(setup: &OperatorSetup, skills: &Path) -> Vec<Installed> {
     // Not what the project sets: it must not say whom to trust.

@@ -1,7 +1,8 @@
 //! Starts a run: from its settings to a host, in the order in which the operator's rules must hold.
 //!
-//! Trust comes before the project's settings are read, settings before a model is chosen, and the guards are checked before
-//! anything is opened. A program that shows the run implements [`RunFrontend`].
+//! Trust comes before the project's settings are read, settings before a model is chosen, and the
+//! guards are checked before anything is opened. A program that shows the run implements
+//! [`RunFrontend`].
 
 use std::sync::Arc;
 
@@ -164,8 +165,8 @@ impl PreparedRun {
         self.mode.has_terminal
     }
 
-    /// Collects later versions of a plugin: they get what this one was granted and no more, and nobody is asked in the middle of a
-    /// turn.
+    /// Collects later versions of a plugin: they get what this one was granted and no more, and
+    /// nobody is asked in the middle of a turn.
     ///
     /// # Errors
     /// The plugin does not run, or a setting is wrong.
@@ -193,7 +194,11 @@ impl PreparedRun {
     pub async fn host(self, approver: Arc<dyn Approver>) -> anyhow::Result<ReadyRun> {
         let mut setup = self.setup;
         setup.project = None;
-        let chosen = format!("model: {} ({})", named(&self.provider), self.provider.why);
+        let chosen = format!(
+            "model: {} ({})",
+            provider_and_model(&self.provider),
+            self.provider.why
+        );
         let confinement = self.confinement.await.context("find a sandbox")??;
         let commands = confinement.commands();
         let parts = HostParts {
@@ -225,7 +230,7 @@ impl ReadyRun {
 }
 
 /// Returns provider and model, once where they are called the same.
-fn named(selected: &Selected) -> String {
+fn provider_and_model(selected: &Selected) -> String {
     let provider = selected.provider.name();
     if provider == selected.model {
         provider.to_owned()
@@ -234,7 +239,8 @@ fn named(selected: &Selected) -> String {
     }
 }
 
-/// Resolves the session to continue. One of another folder is only gone on with by its id, and that is said.
+/// Resolves the session to continue. One of another folder is only gone on with by its id, and that
+/// is said.
 fn resolve(setup: &OperatorSetup, wanted: &str) -> anyhow::Result<Resolved> {
     let paths = &setup.paths;
     let store = SessionStore::new(paths.sessions());

@@ -257,7 +257,7 @@ impl Plain {
                     model: Some(name),
                     ..ModelSelection::default()
                 };
-                match model::select(&self.setup, &model, None) {
+                match model::select_in_session(&self.setup, &model) {
                     Ok(selected) => {
                         render::note(&format!("model from the next turn on: {}", selected.model));
                         self.worker.model(selected);

@@ -100,7 +100,7 @@ impl Live {
             model: Some(name),
             ..ModelSelection::default()
         };
-        match model::select(&self.setup, &model, None) {
+        match model::select_in_session(&self.setup, &model) {
             Ok(selected) => {
                 let words = format!("model from the next turn on: {}", selected.model);
                 self.view.say(styled(DIM, prose(&words)));
