@@ -153,3 +153,28 @@ pub fn check_apart(paths: &Paths) -> anyhow::Result<()> {
         other => other.into(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::operator::secrets::FILE_NAME;
+
+    #[test]
+    fn secrets_are_read_once_until_they_are_to_be_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = Paths::under(folder.path(), folder.path());
+        fs::create_dir_all(&paths.config).unwrap();
+        let setup = OperatorSetup::new(Arc::default(), paths, Config::default());
+        assert_eq!(setup.secrets().unwrap().variable("KEY"), None);
+        let file = setup.paths.config.join(FILE_NAME);
+        fs::write(&file, "KEY = \"value-1234\"\n").unwrap();
+        fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+        assert_eq!(setup.secrets().unwrap().variable("KEY"), None);
+        let again = setup.with_secrets_unread();
+        let value = again.secrets().unwrap().variable("KEY");
+        assert_eq!(value.as_deref(), Some("value-1234"));
+    }
+}

@@ -256,3 +256,62 @@ fn resolve(setup: &OperatorSetup, wanted: &str) -> anyhow::Result<Resolved> {
     }
     Ok(session)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::operator::settings::ModelSelection;
+    use crate::paths::Paths;
+    use crate::plugin::Error;
+    use crate::tool::approval::DenyAll;
+
+    /// A program that asks nobody and shows nothing.
+    struct Embedder;
+
+    impl RunFrontend for Embedder {}
+
+    fn settings(folder: &tempfile::TempDir) -> RunSettings {
+        let root = folder.path().canonicalize().unwrap();
+        let paths = Paths::under(&root.join("home"), &root.join("work"));
+        fs::create_dir_all(&paths.config).unwrap();
+        fs::create_dir_all(&paths.workspace).unwrap();
+        RunSettings {
+            environment: Arc::default(),
+            paths,
+            model: ModelSelection {
+                provider: Some("scripted".to_owned()),
+                set: vec!["sandbox.bash=off".to_owned()],
+                ..ModelSelection::default()
+            },
+            plugins: PluginSelection::default(),
+            resume: None,
+            mode: PolicyMode::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_program_without_a_command_line_opens_a_session_by_the_operators_rules() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = PreparedRun::new(settings(&folder), &Embedder)
+            .await
+            .unwrap();
+        let nobody = Arc::new(DenyAll("nobody is asked".to_owned()));
+        let ready = run.host(nobody).await.unwrap();
+        let session = ready.session().unwrap();
+        assert!(!session.tools().is_empty());
+        session.close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn without_a_plugin_that_the_policy_requires_no_run_is_prepared() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(&folder);
+        let policy = "[plugins.guard]\nrequire = true\n";
+        fs::write(settings.paths.user_policy(), policy).unwrap();
+        let refused = PreparedRun::new(settings, &Embedder).await.err().unwrap();
+        let refused = refused.downcast::<Error>().unwrap();
+        assert!(matches!(refused, Error::Required { plugin, .. } if plugin == "guard"));
+    }
+}
