@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use rind::message::{Message, Parts};
 use rind::plugin::load::PluginSet;
 use rind::plugin::open::OpenPlugins;
+use rind::plugin::startable::StartableSet;
 use rind::point::caller::{CallContext, Caller};
 use rind::point::defined::DefinedPoints;
 use rind::point::dispatch::Dispatcher;
@@ -194,7 +195,7 @@ impl Session {
             tools,
             points,
             ..
-        } = plugins.open(&handle).unwrap();
+        } = StartableSet::check(plugins).unwrap().open(&handle).unwrap();
         let dispatcher = Arc::new(Dispatcher::new(Arc::new(registry), memory.clone()));
         assert!(
             memory

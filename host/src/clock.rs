@@ -21,6 +21,17 @@ pub(crate) fn to_text(time: jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
+/// Writes a duration for people, in milliseconds or seconds.
+#[cfg(feature = "cli")]
+#[must_use]
+pub(crate) fn millis(ms: u64) -> String {
+    match ms {
+        0 => "<1 ms".to_owned(),
+        ms if ms < 1000 => format!("{ms} ms"),
+        ms => format!("{:.1} s", ms as f64 / 1000.0),
+    }
+}
+
 /// Returns the milliseconds since 1970-01-01 UTC.
 #[must_use]
 pub(crate) fn now_ms() -> i64 {

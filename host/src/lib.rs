@@ -77,6 +77,10 @@ pub mod host;
 // Loops of plugins, which run side by side.
 pub mod loops;
 
+// Rules of the operator, from the settings of a run to its host.
+#[cfg(feature = "cli")]
+pub mod operator;
+
 // Checks and tests of plugins for their authors.
 #[cfg(feature = "cases")]
 #[doc(hidden)]

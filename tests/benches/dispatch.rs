@@ -18,6 +18,7 @@ use futures_util::future::BoxFuture;
 use rind::grant::Trust;
 use rind::message::{Blob, Content, Message, Role};
 use rind::plugin::engine::engine;
+use rind::plugin::startable::StartableSet;
 use rind::point::caller::{CallContext, Caller};
 use rind::point::catalog::{AfterSystemPrompt, BeforeCompact, Context};
 use rind::point::dispatch::Dispatcher;
@@ -89,7 +90,10 @@ fn dispatcher(runtime: &Runtime, n: usize) -> Dispatcher {
     let plugins = runtime.block_on(host.load());
     assert_eq!(plugins.plugins.len(), n, "{:?}", plugins.left_out);
     let handle: Arc<dyn AgentHandle> = Arc::new(NoHandle);
-    let open = plugins.open(&handle).unwrap();
+    let open = StartableSet::check(&plugins)
+        .unwrap()
+        .open(&handle)
+        .unwrap();
     Dispatcher::new(Arc::new(open.registry), Arc::new(NoSink))
 }
 
@@ -308,7 +312,10 @@ fn handle(c: &mut Criterion) {
     host.guest("reader");
     let plugins = runtime.block_on(host.load());
     let handle: Arc<dyn AgentHandle> = Arc::new(NoHandle);
-    let open = plugins.open(&handle).unwrap();
+    let open = StartableSet::check(&plugins)
+        .unwrap()
+        .open(&handle)
+        .unwrap();
     let dispatcher = Dispatcher::new(Arc::new(open.registry), Arc::new(NoSink));
     let (caller, messages) = (caller(), conversation());
     let slice = Arc::new(PayloadSlice {

@@ -5,38 +5,30 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::args::PluginArgs;
-use super::setup;
+use super::environment::{environment, paths};
 use crate::config::Config;
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::grant::decide::Decision;
-use crate::plugin::discover::Found;
-use crate::plugin::load::{LoadOptions, Loaded, PluginSet, Why};
+use crate::operator::load::PluginLoad;
+use crate::operator::setup::OperatorSetup;
+use crate::plugin::load::{Loaded, PluginSet, Why};
 
-/// Returns options that load the plugin in a folder and no other, without the operator's settings and with all that it asks for.
-pub(super) fn options(folder: &Path) -> anyhow::Result<LoadOptions> {
+/// Collects the plugin in a folder and no other, without the operator's settings and with all that it asks for.
+pub(super) fn load_of(folder: &Path) -> anyhow::Result<PluginLoad> {
     // The names of those that come with Rind are kept for it.
-    options_as(folder, Trust::Managed, GrantOptions::default())
+    load_of_trust(folder, Trust::Managed, GrantOptions::default())
 }
 
-fn options_as(folder: &Path, trust: Trust, grants: GrantOptions) -> anyhow::Result<LoadOptions> {
-    let args = PluginArgs {
-        no_plugins: true,
-        ..PluginArgs::default()
-    };
-    let paths = setup::paths(None)?;
-    let mut options = setup::load_options(&paths, &Config::default(), &args, None, grants)?;
-    options.chosen = vec![Found {
-        trust,
-        folder: folder.to_owned(),
-    }];
-    Ok(options)
+fn load_of_trust(folder: &Path, trust: Trust, grants: GrantOptions) -> anyhow::Result<PluginLoad> {
+    let setup = OperatorSetup::new(environment(), paths(None)?, Config::default());
+    PluginLoad::alone(&setup, folder, trust, grants)
 }
 
 /// Loads the plugin in a folder for its author, with all that it asks for.
 pub(super) async fn load(folder: &Path) -> anyhow::Result<PluginSet> {
-    load_as(folder, Trust::Managed, GrantOptions::default()).await
+    let load = load_of(folder)?;
+    load.load().await.context("load plugins")
 }
 
 /// Loads the plugin in a folder as one of this trust, with these grants.
@@ -45,8 +37,8 @@ pub(super) async fn load_as(
     trust: Trust,
     grants: GrantOptions,
 ) -> anyhow::Result<PluginSet> {
-    let options = options_as(folder, trust, grants)?;
-    PluginSet::load(&options).await.context("load plugins")
+    let load = load_of_trust(folder, trust, grants)?;
+    load.load().await.context("load plugins")
 }
 
 /// Returns the reason why the plugin of this name cannot be loaded anywhere. What only an operator decides (settings, grants,

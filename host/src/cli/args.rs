@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use super::completion;
+use super::environment;
 use super::install::args::{
     InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs,
 };
 use super::render::trace::Detail;
 use super::skill::SkillCommand;
 use crate::grant::decide::GrantFlag;
+use crate::operator::settings::{ModelSelection, PluginSelection, RunSettings};
+use crate::tool::policy::PolicyMode;
 
 /// An agent host whose plugins are sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
@@ -156,6 +159,28 @@ pub(super) struct OpenArgs {
     pub(super) workspace: Option<PathBuf>,
 }
 
+impl OpenArgs {
+    /// Resolves the arguments and the environment to the settings of a run.
+    pub(super) fn run_settings(
+        &self,
+        resume: Option<&str>,
+        has_terminal: bool,
+    ) -> anyhow::Result<RunSettings> {
+        Ok(RunSettings {
+            environment: environment::environment(),
+            paths: environment::paths(self.workspace.as_deref())?,
+            model: self.model.selection(),
+            plugins: self.plugins.selection(),
+            resume: resume.map(str::to_owned),
+            mode: PolicyMode {
+                yes: self.yes,
+                dry_run: self.dry_run,
+                has_terminal,
+            },
+        })
+    }
+}
+
 #[derive(Debug, Default, ClapArgs)]
 pub(super) struct ModelArgs {
     /// anthropic, openai, ollama, openrouter, another provider or scripted
@@ -170,6 +195,18 @@ pub(super) struct ModelArgs {
     /// One setting, as in `--set agent.max_steps=10`
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) set: Vec<String>,
+}
+
+impl ModelArgs {
+    /// Returns the choice of a model.
+    pub(super) fn selection(&self) -> ModelSelection {
+        ModelSelection {
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            script: self.script.clone(),
+            set: self.set.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Default, ClapArgs)]
@@ -189,6 +226,19 @@ pub(super) struct PluginArgs {
     /// Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives only that
     #[arg(long, value_name = "PLUGIN", add = completion::plugins())]
     pub(super) grant: Vec<GrantFlag>,
+}
+
+impl PluginArgs {
+    /// Returns the choice of plugins.
+    pub(super) fn selection(&self) -> PluginSelection {
+        PluginSelection {
+            local: self.plugin.clone(),
+            is_local_only: self.no_plugins,
+            without: self.without.clone(),
+            trust_project: self.trust_project,
+            grants: self.grant.clone(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, ClapArgs)]

@@ -10,7 +10,7 @@ use rind_audit::{Checked, Head, Line};
 
 use super::args::AuditArgs;
 use super::exit_code::{ExitStatus, bail_usage};
-use super::{render, setup};
+use super::{environment, render};
 use crate::grant::Trust;
 use crate::paths::Paths;
 use crate::plugin::discover::Found;
@@ -23,7 +23,7 @@ const MAX_SHOWN_GAPS: usize = 20;
 const MAIN: &str = "main";
 
 pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
-    let paths = setup::paths(None)?;
+    let paths = environment::paths(None)?;
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_any(&args.session, &paths.workspace)?;
     // What subagents did stands in the log of the session above them.

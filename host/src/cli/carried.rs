@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use include_dir::{Dir, DirEntry};
 
 use crate::grant::held::HeldFolder;
+use crate::operator::managed::CarriedPlugins;
 use crate::plugin::precompiled::Precompiled;
 
 /// Folders `plugins` and `examples`, with a folder for each plugin, and `compiled` with the native code of each component. A program
@@ -29,6 +30,15 @@ pub(super) fn carry(files: &'static Dir<'static>) {
     let _ = FILES.set(files);
 }
 
+/// Returns the carried plugins, for the operator's rules.
+pub(super) fn plugins() -> CarriedPlugins {
+    CarriedPlugins {
+        files: files(),
+        core: core(),
+        precompiled: precompiled(),
+    }
+}
+
 pub(super) fn files() -> HeldFolder {
     let mut files = Vec::new();
     for name in [CORE, EXAMPLES] {
@@ -40,7 +50,7 @@ pub(super) fn files() -> HeldFolder {
 }
 
 /// Returns the native code of the carried plugins. The name of each file is the digest of the component.
-pub(super) fn precompiled() -> Precompiled {
+fn precompiled() -> Precompiled {
     let folder = FILES.get().and_then(|carried| carried.get_dir(COMPILED));
     let files = folder.into_iter().flat_map(Dir::files);
     Precompiled::new(files.filter_map(|file| {

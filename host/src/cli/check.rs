@@ -85,8 +85,8 @@ async fn checked(
     allowed: &[String],
     taken: &[(String, String)],
 ) -> anyhow::Result<Checked> {
-    let options = alone::options(folder)?;
-    let mut checked = check::check(folder, &options, taken)
+    let load = alone::load_of(folder)?;
+    let mut checked = check::check(folder, load.options(), taken)
         .await
         .with_context(|| format!("check {}", folder.display()))?;
     checked

@@ -13,7 +13,7 @@ use clap_complete::env::Shells;
 
 use super::args::{Args, CompletionsArgs};
 use super::exit_code::ExitStatus;
-use super::{render, setup};
+use super::{environment, render};
 use crate::config::{Config, Layer};
 use crate::paths::file_name;
 use crate::plugin::manifest::FILE_NAME;
@@ -78,7 +78,7 @@ pub(super) fn skills() -> ArgValueCandidates {
 /// Ids of sessions, the last used first.
 pub(super) fn sessions() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let rows = setup::paths(None)
+        let rows = environment::paths(None)
             .ok()
             .and_then(|paths| SessionStore::new(paths.sessions()).list().ok());
         let rows = rows.into_iter().flatten().map(|row| {
@@ -92,7 +92,7 @@ pub(super) fn sessions() -> ArgValueCandidates {
 }
 
 fn config() -> Config {
-    let layers = setup::paths(None)
+    let layers = environment::paths(None)
         .ok()
         .and_then(|paths| Layer::files(&paths.user_config()).ok());
     Config::new(layers.unwrap_or_default())
@@ -134,7 +134,7 @@ pub(super) fn models() -> ArgValueCandidates {
 }
 
 fn entries(folder: &str) -> impl Iterator<Item = PathBuf> {
-    let folder = setup::paths(None).map(|paths| paths.config.join(folder));
+    let folder = environment::paths(None).map(|paths| paths.config.join(folder));
     let entries = folder.ok().and_then(|folder| folder.read_dir().ok());
     let entries = entries.into_iter().flatten().flatten();
     entries.map(|entry| entry.path())

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use crate::grant::policy::PolicyError;
+pub(super) use crate::operator::usage::{Usage, bail_usage};
 use crate::point::payload::StopReason;
 use crate::{agent, config, plugin, provider, session};
 
@@ -75,19 +76,6 @@ pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
         ExitStatus::Failed
     }
 }
-
-/// Error in the command line.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Usage(pub(super) String);
-
-/// Returns from a function with an error in the command line.
-macro_rules! bail_usage {
-    ($($text:tt)*) => {
-        return Err($crate::cli::exit_code::Usage(format!($($text)*)).into())
-    };
-}
-pub(super) use bail_usage;
 
 pub(super) const HELP: &str = "Exit codes: 0 done · 1 failed · 2 wrong usage or settings · 3 blocked by a hook or the policy · \
                                4 step limit reached · 130 interrupted";

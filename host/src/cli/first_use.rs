@@ -3,17 +3,22 @@
 //! A key goes into `secrets.toml`, which its owner alone can read; what is chosen goes into the settings. Servers on this machine
 //! are asked for their models at the ports that they usually have.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
-use super::args::ModelArgs;
+use super::environment::{environment, variable};
+use super::exit_code::Usage;
 use super::question::{Line, Screen};
 use super::render::hold::at_once;
 use super::render::{BOLD, DIM, WARN};
-use super::{edit, render, secrets, setup, terminal};
+use super::{edit, render, terminal};
 use crate::config::{Config, Layer};
+use crate::operator::settings::ModelSelection;
+use crate::operator::setup::OperatorSetup;
+use crate::operator::{model, secrets};
 use crate::paths::Paths;
 use crate::provider::endpoint::Endpoint;
 use crate::provider::profile::ServerProfile;
@@ -52,15 +57,9 @@ enum Choice {
     Demo,
 }
 
-/// Returns the provider, or the one that the person chooses now when none is set up.
-pub(super) async fn unless_chosen(
-    selected: Selected,
-    paths: &Paths,
-    has_terminal: bool,
-) -> anyhow::Result<Selected> {
-    if !selected.is_stand_in || !has_terminal {
-        return Ok(selected);
-    }
+/// Returns the provider that the person chooses now; none for the demo.
+pub(super) async fn choose(setup: &OperatorSetup) -> anyhow::Result<Option<Selected>> {
+    let paths = &setup.paths;
     let offered = offered().await;
     loop {
         match ask(&offered, paths).await {
@@ -76,21 +75,22 @@ pub(super) async fn unless_chosen(
                     break;
                 }
             }
-            Some(Choice::Demo) | None => return Ok(selected),
+            Some(Choice::Demo) | None => return Ok(None),
         }
     }
-    again(paths)
+    again(paths).map(Some)
 }
 
 /// Selects once more, from what was just written.
 fn again(paths: &Paths) -> anyhow::Result<Selected> {
     let config = Config::new(Layer::files(&paths.user_config())?);
-    setup::provider(paths, &config, &ModelArgs::default(), None)
+    let setup = OperatorSetup::new(environment(), paths.clone(), config);
+    model::select(&setup, &ModelSelection::default(), None)
 }
 
 /// The models of the servers on this machine.
 async fn offered() -> Vec<Offered> {
-    let ollama = setup::env(OLLAMA_HOST).map(|host| match host.contains("://") {
+    let ollama = variable(OLLAMA_HOST).map(|host| match host.contains("://") {
         true => format!("{}/v1", host.trim_end_matches('/')),
         false => format!("http://{host}/v1"),
     });
@@ -204,7 +204,7 @@ async fn read_key(paths: &Paths) -> anyhow::Result<bool> {
         );
         return Ok(false);
     };
-    let file = secrets::keep(&paths.config, variable, &key)?;
+    let file = keep_secret(&paths.config, variable, &key)?;
     let mut settings = vec![("name", name.to_owned())];
     if name == "openrouter" {
         settings.push(("model", OPENROUTER_MODEL.to_owned()));
@@ -218,6 +218,16 @@ async fn read_key(paths: &Paths) -> anyhow::Result<bool> {
         render::warn(&format!("{error:#}"));
     }
     Ok(true)
+}
+
+/// Keeps a secret in the file of the folder `config`, which only its owner can read.
+fn keep_secret(config: &Path, name: &str, value: &str) -> anyhow::Result<PathBuf> {
+    let path = config.join(secrets::FILE_NAME);
+    // A file that others can read is refused here and not when the secret is wanted.
+    secrets::read_file(&path)
+        .and_then(|_| edit::set(&path, "", &[(&[name], value.into())]))
+        .with_context(|| Usage(format!("keep {name} in {}", path.display())))?;
+    Ok(path)
 }
 
 fn keep(paths: &Paths, settings: &[(&str, String)]) -> anyhow::Result<()> {

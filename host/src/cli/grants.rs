@@ -1,50 +1,24 @@
-//! The operator's say about plugins: policy files, remembered answers, questions at the terminal, `rind plugin grants`.
-//!
-//! The only way to a grant besides the files: nothing that a model or a plugin can call leads here.
+//! Questions at the terminal about permissions of plugins, and `rind plugin grants`.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use anyhow::Context;
 use futures_util::future::BoxFuture;
 
-use super::args::{GrantsArgs, PluginArgs};
+use super::args::GrantsArgs;
 use super::exit_code::ExitStatus;
 use super::render;
 use crate::grant::answers::Answers;
-use crate::grant::ask::{Ask, GrantOptions, Question, Yes};
-use crate::grant::policy::Policy;
+use crate::grant::ask::{Ask, Question, Yes};
 use crate::grant::project::Projects;
 use crate::paths::{ADMIN_POLICY, Paths};
 
-struct TerminalAsk;
+/// The person at the terminal, who is asked for permissions of plugins.
+pub(super) struct TerminalAsk;
 
 impl Ask for TerminalAsk {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<Yes>> {
         Box::pin(async move { super::permission::ask_plugin(question).await })
     }
-}
-
-/// Returns the options for granting permissions to plugins. `session` is the id of a session that goes on.
-pub(super) fn options(
-    paths: &Paths,
-    args: &PluginArgs,
-    session: Option<String>,
-    has_terminal: bool,
-) -> anyhow::Result<GrantOptions> {
-    Ok(GrantOptions {
-        policy: policy(paths)?,
-        answers: Some(Answers::read(&paths.grants())?),
-        session,
-        flags: args.grant.clone(),
-        ask: has_terminal.then(|| Arc::new(TerminalAsk) as Arc<dyn Ask>),
-    })
-}
-
-/// Reads the policies of the administrator and the user.
-pub(super) fn policy(paths: &Paths) -> anyhow::Result<Policy> {
-    Policy::read(&[PathBuf::from(ADMIN_POLICY), paths.user_policy()])
-        .context("read what plugins are allowed")
 }
 
 pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitStatus> {

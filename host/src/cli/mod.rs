@@ -1,7 +1,7 @@
 //! The command line: the one place that reads arguments, the environment and the current folder.
 //!
-//! Each command is a file; everything a user sees goes through `render`. What is typed is interpreted in `setup`, which puts
-//! an agent together. Nothing else in the crate may depend on this module.
+//! Each command is a file; everything a user sees goes through `render`. Arguments and the environment are resolved once, into the settings that `operator` makes a
+//! host of. Nothing else in the crate may depend on this module.
 
 mod alone;
 mod approve;
@@ -18,16 +18,14 @@ mod config;
 mod demo;
 mod doctor;
 mod edit;
+mod environment;
 mod event_file;
 mod exit_code;
 mod files;
 mod first_use;
-mod flags;
-mod git_settings;
 mod grants;
 mod input;
 mod install;
-mod keys;
 mod manual;
 mod models;
 mod open;
@@ -35,20 +33,14 @@ mod permission;
 mod person;
 mod plugin;
 mod programs;
-mod project;
 mod question;
 mod render;
 mod run;
-mod sandbox;
-mod scripts;
-mod secrets;
 mod serve;
 mod session;
-mod setup;
 mod signals;
 mod skill;
 mod steer;
-mod stray;
 mod switch;
 mod telemetry;
 mod terminal;
@@ -229,14 +221,14 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitStatus> {
         Command::Manual(args) => manual::pages(&args),
         Command::Skill { command } => skill::skill(command).await,
         Command::Session { command } => match command {
-            SessionCommand::List(list) => session::list(&setup::paths(None)?, &list),
-            SessionCommand::Prompt(prompt) => session::prompt(&setup::paths(None)?, &prompt),
+            SessionCommand::List(list) => session::list(&environment::paths(None)?, &list),
+            SessionCommand::Prompt(prompt) => session::prompt(&environment::paths(None)?, &prompt),
             SessionCommand::Audit(args) => audit::audit(&args),
         },
         Command::Plugin { command } => match command {
             PluginCommand::List(list) => plugin::list(list).await,
             PluginCommand::Inspect(inspect) => plugin::inspect(inspect).await,
-            PluginCommand::Grants(args) => grants::grants(&setup::paths(None)?, &args),
+            PluginCommand::Grants(args) => grants::grants(&environment::paths(None)?, &args),
             PluginCommand::Enable(args) => switch::switch(args, true).await,
             PluginCommand::Disable(args) => switch::switch(args, false).await,
             PluginCommand::New(new) => plugin::new::new(&new),

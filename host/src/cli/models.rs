@@ -6,8 +6,10 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::args::ModelArgs;
+use super::environment::project_setup;
 use super::exit_code::ExitStatus;
-use super::{project, render, setup};
+use super::render;
+use crate::operator::model;
 use crate::price::Prices;
 
 #[derive(Debug, ClapArgs)]
@@ -37,15 +39,14 @@ pub(super) struct Listed {
 }
 
 pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
-    let paths = setup::paths(None)?;
-    let project = project::trusted(&paths, false, false).await?;
-    let config = setup::config(&paths, &args.model, project.as_deref())?;
-    let selected = setup::provider(&paths, &config, &args.model, None)?;
+    let model = args.model.selection();
+    let setup = project_setup(None, &model, false).await?;
+    let selected = model::select(&setup, &model, None)?;
     let names = selected.provider.models(&CancellationToken::new()).await;
     // Not a fault of the command line, as the errors of choosing a model are.
     let failed = |error| anyhow::anyhow!("{:#}", anyhow::Error::new(error));
     let names = names.map_err(failed).context("list the models")?;
-    let prices: Prices = config.section()?;
+    let prices: Prices = setup.config.section()?;
     let found = Models {
         provider: selected.provider.name().to_owned(),
         chosen: selected.model,

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::command::ProjectTemplate;
-use super::project::Brought;
+use futures_util::future::BoxFuture;
+
+use super::command::{ProjectTemplate, project_templates};
 use super::question::{Line, Screen};
 use super::render::grants::{from_where, short};
 use super::render::{BOLD, DIM, PLUGIN, WARN};
@@ -12,6 +13,7 @@ use crate::grant::ask::{Question, Yes};
 use crate::grant::decide::Standing;
 use crate::grant::project::ProjectTrust;
 use crate::grant::{combined, in_words};
+use crate::operator::project::{AskProject, ProjectContents, ProjectQuestion, ProjectYes};
 
 /// Asks what a plugin may do. The end of input is a no.
 pub(super) async fn ask_plugin(question: &Question) -> Option<Yes> {
@@ -113,23 +115,40 @@ fn what_changed(earlier: &GrantAnswer, question: &Question) -> String {
     }
 }
 
-/// Asks whether a project is trusted in its present state. `Some` is whether that holds until it changes.
-pub(super) async fn ask_project(
-    workspace: &Path,
-    trust: &ProjectTrust,
-    brought: &Brought,
-) -> Option<bool> {
+/// The person at the terminal, who is asked whether a project is trusted.
+pub(super) struct TerminalTrust;
+
+impl AskProject for TerminalTrust {
+    fn ask<'a>(&'a self, question: &'a ProjectQuestion<'a>) -> BoxFuture<'a, Option<ProjectYes>> {
+        Box::pin(ask_project(question))
+    }
+}
+
+/// Asks whether a project is trusted in its present state.
+async fn ask_project(question: &ProjectQuestion<'_>) -> Option<ProjectYes> {
     let parse = |line: &str| match line.to_lowercase().as_str() {
-        "y" | "yes" | "o" | "once" => Some(Some(false)),
-        "a" | "always" => Some(Some(true)),
+        "y" | "yes" | "o" | "once" => Some(Some(ProjectYes::Once)),
+        "a" | "always" => Some(Some(ProjectYes::UntilChanged)),
         "n" | "no" => Some(None),
         _ => None,
     };
-    let screen = project_screen(workspace, trust, brought);
+    let ProjectQuestion {
+        paths,
+        trust,
+        files,
+        contents,
+    } = question;
+    let templates = project_templates(paths, files);
+    let screen = project_screen(&paths.workspace, trust, contents, &templates);
     screen.approve(parse, Option::is_none).await.flatten()
 }
 
-fn project_screen(workspace: &Path, trust: &ProjectTrust, brought: &Brought) -> Screen {
+fn project_screen(
+    workspace: &Path,
+    trust: &ProjectTrust,
+    brought: &ProjectContents,
+    templates: &[ProjectTemplate],
+) -> Screen {
     let mut head = vec![
         Line::new("")
             .styled(WARN.bold(), "? ")
@@ -169,7 +188,7 @@ fn project_screen(workspace: &Path, trust: &ProjectTrust, brought: &Brought) -> 
         lines.extend(block(&template.text));
         lines
     };
-    let of_templates = brought.templates.iter().flat_map(of_template);
+    let of_templates = templates.iter().flat_map(of_template);
     let of_settings: Vec<Line> = block(&brought.settings).collect();
     let title = (!of_settings.is_empty()).then(|| Line::new("  settings:"));
     Screen {
@@ -206,14 +225,18 @@ mod tests {
             description: "Deploys".to_owned(),
             text: "\n\nFirst.\nThen rm -rf /\n".to_owned(),
         };
-        let brought = Brought {
+        let brought = ProjectContents {
             places: vec![".rind", ".claude/skills"],
             plugins: plugins.to_vec(),
             skills: vec![("review".to_owned(), "reads".to_owned())],
-            templates: vec![template],
             settings,
         };
-        let screen = project_screen(Path::new("/w\n? x"), &ProjectTrust::New, &brought);
+        let screen = project_screen(
+            Path::new("/w\n? x"),
+            &ProjectTrust::New,
+            &brought,
+            &[template],
+        );
         let n_settings = screen.parts.last().map_or(0, Vec::len);
         assert_eq!(n_settings, 501);
         let all = format!("{:?}", screen.parts);

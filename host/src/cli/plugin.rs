@@ -10,47 +10,45 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
-use super::args::{BuildArgs, InspectArgs, ListArgs, ModelArgs, PluginArgs};
+use super::args::{BuildArgs, InspectArgs, ListArgs, PluginArgs};
+use super::environment::project_setup;
 use super::exit_code::{ExitStatus, bail_usage};
-use super::{alone, render, setup};
+use super::{alone, render};
 use crate::author::build::{BuildOptions, BuildReport, Progress};
-use crate::config::Config;
 use crate::grant::Trust;
+use crate::operator::load::PluginLoad;
+use crate::operator::settings::ModelSelection;
+use crate::operator::{grants, plugin_flags, scripts};
 use crate::plugin::Error;
 use crate::plugin::inspect::{self, Report};
-use crate::plugin::load::{LeftOut, LoadOptions, PluginSet, Why};
+use crate::plugin::load::{LeftOut, PluginSet, Why};
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 
 /// First builds compile the SDK's dependencies, which takes a minute or two on a small machine.
 const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
-pub(super) async fn options(args: &PluginArgs) -> anyhow::Result<(LoadOptions, Config)> {
-    let paths = setup::paths(None)?;
-    // Looking must not ask.
-    let project = super::project::trusted(&paths, args.trust_project, false).await?;
-    let config = setup::config(&paths, &ModelArgs::default(), project.as_deref())?;
-    let grants = super::grants::options(&paths, args, None, false)?;
-    let options = setup::load_options(&paths, &config, args, project, grants)?;
-    Ok((options, config))
+/// Collects the plugins that a session in this folder would have. Nobody is asked.
+pub(super) async fn load_of(args: &PluginArgs) -> anyhow::Result<PluginLoad> {
+    let selection = args.selection();
+    let setup = project_setup(None, &ModelSelection::default(), selection.trust_project).await?;
+    let grants = grants::options(&setup.paths, &selection.grants, None, None)?;
+    PluginLoad::new(&setup, &selection, grants)
 }
 
+/// Loads the plugins that a session in this folder would have.
 pub(super) async fn load(args: &PluginArgs) -> anyhow::Result<PluginSet> {
-    load_with(&options(args).await?.0).await
-}
-
-pub(super) async fn load_with(options: &LoadOptions) -> anyhow::Result<PluginSet> {
-    PluginSet::load(options).await.context("load plugins")
+    let load = load_of(args).await?;
+    load.load().await.context("load plugins")
 }
 
 pub(super) async fn list(args: ListArgs) -> anyhow::Result<ExitStatus> {
-    let (options, config) = options(&args.plugins).await?;
-    super::flags::check_places(&args.plugins)?;
-    let plugins = load_with(&options).await?;
-    setup::check_plugins(&args.plugins, &config, &plugins)?;
+    let load = load_of(&args.plugins).await?;
+    plugin_flags::check_places(&args.plugins.selection())?;
+    let plugins = load.load().await.context("load plugins")?;
+    load.check(&plugins)?;
     let all = plugins.plugins.iter();
     let reports: Vec<Report> = all.map(|plugin| inspect::inspect(plugin)).collect();
-    let paths = setup::paths(None)?;
-    let scripts = super::scripts::of(&paths, &config)?;
+    let scripts = scripts::read(load.setup())?;
     let found = plugins.left_out.len() + plugins.absent.len() + scripts.len();
     if args.json {
         render::plugins::list_json(&reports, &plugins, &scripts)?;
@@ -67,7 +65,7 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<ExitStatus> {
         for collision in plugins.tool_collisions() {
             render::warn(&collision.to_string());
         }
-        super::scripts::warn_writable(&paths, &config, &scripts)?;
+        scripts::warn_writable(load.setup(), &scripts)?;
         render::plugins::streaming(&reports, &scripts);
     }
     Ok(exit(&plugins))
@@ -91,10 +89,10 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<ExitStatus> {
     } else {
         PluginArgs::default()
     };
-    let (mut options, _) = options(&plugin_args).await?;
+    let mut load = load_of(&plugin_args).await?;
     // What is switched off is looked at before it is switched on.
-    let off = options.switch_all_on();
-    let plugins = load_with(&options).await?;
+    let off = load.switch_all_on();
+    let plugins = load.load().await.context("load plugins")?;
     let is_it = |name: &str, trust| {
         if is_folder {
             trust == Trust::Local

@@ -42,7 +42,10 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
         && std::io::stderr().is_terminal()
         && args.prompt.as_deref() != Some("-")
         && !steers_from_stdin;
-    let prepared = open::prepare(&args.open, args.resume.as_deref(), has_terminal).await?;
+    let settings = args
+        .open
+        .run_settings(args.resume.as_deref(), has_terminal)?;
+    let prepared = open::prepare(settings).await?;
     let input = match line {
         None => Input::Prompt(prompt, images),
         Some(line) => {
@@ -67,7 +70,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
             }
         }
     };
-    let opened = prepared.open(&args.open).await?;
+    let opened = prepared.open().await?;
     if !args.show.json {
         render::note(&opened.chosen);
     }

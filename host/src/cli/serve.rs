@@ -28,22 +28,23 @@ pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
     let file = args.open.events.as_deref().map(EventFile::open);
     let file = file.transpose()?;
     // Nobody is asked, not even where there is a terminal: a question would stop one loop and then hold what others say.
-    let prepared = open::prepare(&args.open, None, false).await?;
-    let ready = prepared.host(&args.open).await?;
-    let loops = match Loops::open(&ready.made.host) {
+    let prepared = open::prepare(args.open.run_settings(None, false)?).await?;
+    let ready = prepared.host().await?;
+    let host = &ready.run.host;
+    let loops = match Loops::open(&host.host) {
         Err(error @ Error::NoLoop) => bail_usage!(
             "{error}, so there is nothing to serve: name a plugin that has one with --plugin, or see `rind plugin list` for why one \
              does not run; `rind plugin new NAME --kind loop` makes one"
         ),
         loops => loops?,
     };
-    ready.made.warn_stray_rules(&ready.config, &loops.tools());
+    host.warn_misplaced(&loops.tools());
     let of_session = loops.sessions();
     let of_session: BTreeMap<Arc<str>, String> = of_session
         .map(|(plugin, session)| (session.clone(), plugin.to_owned()))
         .collect();
     if !args.json {
-        render::note(&ready.chosen);
+        render::note(&ready.run.chosen);
         render::serve::beginning(of_session.values());
     }
     let cancel = CancellationToken::new();

@@ -4,12 +4,12 @@ use anyhow::Context;
 
 use super::args::{PluginArgs, SwitchArgs};
 use super::exit_code::{ExitStatus, Usage, bail_usage};
-use super::flags::names;
-use super::{edit, plugin, render, setup};
+use super::{edit, environment, plugin, render};
+use crate::operator::plugin_flags::names;
 use crate::plugin::protected;
 
 pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<ExitStatus> {
-    let paths = setup::paths(None)?;
+    let paths = environment::paths(None)?;
     let name = &args.plugin;
     let plugins = plugin::load(&PluginArgs::default()).await?;
     if !names(&plugins).any(|found| found == name) {
@@ -54,14 +54,14 @@ pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit
 
 /// Returns the reason why switching has no effect here, when it has none: another file or a policy may decide otherwise.
 async fn in_spite(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
-    let (options, _) = plugin::options(&PluginArgs::default()).await?;
-    let plugins = plugin::load_with(&options).await?;
+    let load = plugin::load_of(&PluginArgs::default()).await?;
+    let plugins = load.load().await.context("load plugins")?;
     let runs = plugins.plugins.iter().any(|p| p.manifest.name == name);
     if runs == is_on {
         return Ok(None);
     }
     if runs {
-        let places = options.written.places(&["plugins", name, "enabled"]);
+        let places = load.options().written.places(&["plugins", name, "enabled"]);
         let place = places.last().map_or("another setting", String::as_str);
         return Ok(Some(format!("{name} still runs here: {place} enables it")));
     }

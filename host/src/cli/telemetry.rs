@@ -4,7 +4,7 @@ use std::time::Duration;
 
 #[cfg(not(feature = "otel"))]
 use self::missing::Telemetry as Exporter;
-use super::{render, setup};
+use super::{environment, render};
 use crate::event::Stamped;
 #[cfg(feature = "otel")]
 use crate::telemetry::Telemetry as Exporter;
@@ -33,7 +33,7 @@ pub(super) struct Telemetry(Option<Exporter>);
 
 impl Telemetry {
     pub(super) fn from_env() -> Self {
-        let started = asked_by(&setup::env).map(|_| Exporter::start());
+        let started = asked_by(&environment::variable).map(|_| Exporter::start());
         Self(started.and_then(|started| {
             started
                 .inspect_err(|error| render::warn(&error.to_string()))
@@ -50,7 +50,7 @@ impl Telemetry {
     pub(super) async fn finish(self) {
         let Some(exporter) = self.0 else { return };
         if let Err(lost) = exporter.finish(FLUSH).await {
-            let name = asked_by(&setup::env).unwrap_or_default();
+            let name = asked_by(&environment::variable).unwrap_or_default();
             render::warn(&format!("{lost}; the collector is the one in {name}"));
         }
     }
@@ -63,7 +63,7 @@ mod missing {
 
     impl Telemetry {
         pub(super) fn start() -> Result<Self, String> {
-            let name = super::asked_by(&super::setup::env).unwrap_or_default();
+            let name = super::asked_by(&super::environment::variable).unwrap_or_default();
             Err(format!(
                 "{name} is set and this build sends no traces: build Rind with `--features otel`"
             ))

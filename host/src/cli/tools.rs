@@ -8,10 +8,11 @@ use serde::Serialize;
 
 use super::args::PluginArgs;
 use super::exit_code::{ExitStatus, Usage};
-use super::sandbox::sandbox;
-use super::{plugin, render, setup};
+use super::{plugin, render};
 use crate::host::Host;
 use crate::message::ToolSpec;
+use crate::operator::confinement;
+use crate::operator::setup::check_apart;
 use crate::provider::scripted::Scripted;
 use crate::session::SessionStore;
 use crate::tool::policy::{Overview, ToolPolicy};
@@ -70,21 +71,21 @@ pub(super) async fn names(args: &PluginArgs) -> anyhow::Result<Vec<(String, Opti
 
 /// The tools of a session in this folder, which is opened elsewhere and runs no turn.
 async fn described(args: &PluginArgs) -> anyhow::Result<Vec<Described>> {
-    let (options, config) = plugin::options(args).await?;
-    let plugins = plugin::load_with(&options).await?;
-    setup::check_plugins(args, &config, &plugins)?;
+    let load = plugin::load_of(args).await?;
+    let plugins = load.load().await.context("load plugins")?;
+    load.check(&plugins)?;
     render::plugins::warn_left_out(&plugins);
-    let paths = setup::paths(None)?;
-    setup::check_apart(&paths)?;
-    let policy: ToolPolicy = config.section()?;
+    let setup = load.setup();
+    check_apart(&setup.paths)?;
+    let policy: ToolPolicy = setup.config.section()?;
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
     let host = Host::builder()
         .provider(Arc::new(Scripted::built_in()?), "none")
         .store(SessionStore::new(sessions.path().to_owned()))
         .plugins(Arc::new(plugins))
-        .built_in_tools(sandbox(&paths, &config).await?.commands())
-        .config(setup::agent_config(&config)?)
-        .paths(paths)
+        .built_in_tools(confinement::find(setup).await?.commands())
+        .config(setup.agent_config()?)
+        .paths(setup.paths.clone())
         .build()
         .await?;
     let mut specs = host.session().create()?.tools();

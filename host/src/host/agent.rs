@@ -78,7 +78,7 @@ pub(super) fn agent(
     let replacements = agent.replacements();
     let events = agent.spec().events.clone();
     let offers = SessionOffers::new(open.commands, open.loops, open.limits);
-    let plugins = parts.plugins.clone();
+    let plugins = parts.plugins.shared().clone();
     let (queues, handle) = ((replacements, offers.clone()), plugin_handle);
     let replacer = PluginReplacer::new(plugins, handle, queues, events);
     Ok((agent, replacer, offers))

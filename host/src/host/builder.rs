@@ -215,8 +215,6 @@ impl HostBuilder {
             source,
         })?;
         let plugins = self.plugins.load(&paths).await?;
-        plugins.check_required()?;
-        plugins.check_relied()?;
         let names = plugins.plugins.iter().map(|plugin| &*plugin.manifest.name);
         let left_out = plugins.left_out.iter().map(|left| &*left.name);
         let names: Vec<&str> = names.chain(left_out).collect();

@@ -12,6 +12,7 @@ use crate::plugin;
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Source;
 use crate::plugin::load::{LoadOptions, PluginSet};
+use crate::plugin::startable::StartableSet;
 
 /// Folders of plugins, and the operator's word on what is found there. Without that word a plugin gets what the table for its
 /// [`Trust`] gives; what asks for more is left out, as nobody can be asked.
@@ -82,7 +83,7 @@ impl PluginFolders {
     }
 }
 
-/// The plugins of a host. Made from [`PluginFolders`], or from a [`PluginSet`] that is shared with others.
+/// The plugins of a host. Made from [`PluginFolders`], or from a [`PluginSet`] or [`StartableSet`] that is shared with others.
 #[derive(Debug)]
 pub struct Plugins(Origin);
 
@@ -90,16 +91,18 @@ pub struct Plugins(Origin);
 enum Origin {
     Folders(Box<LoadOptions>),
     Loaded(Arc<PluginSet>),
+    Checked(StartableSet),
 }
 
 impl Plugins {
-    /// Loads them where that is still to do.
-    pub(super) async fn load(self, paths: &Paths) -> Result<Arc<PluginSet>, plugin::Error> {
+    /// Loads them and checks that the guards run, where that is still to do.
+    pub(super) async fn load(self, paths: &Paths) -> Result<StartableSet, plugin::Error> {
         match self.0 {
-            Origin::Loaded(set) => Ok(set),
+            Origin::Checked(set) => Ok(set),
+            Origin::Loaded(set) => StartableSet::check(set),
             Origin::Folders(options) => {
                 let options = options.at(paths);
-                Ok(Arc::new(PluginSet::load(&options).await?))
+                StartableSet::check(Arc::new(PluginSet::load(&options).await?))
             }
         }
     }
@@ -114,6 +117,12 @@ impl Default for Plugins {
 impl From<PluginFolders> for Plugins {
     fn from(folders: PluginFolders) -> Self {
         Self(Origin::Folders(Box::new(folders.0)))
+    }
+}
+
+impl From<StartableSet> for Plugins {
+    fn from(set: StartableSet) -> Self {
+        Self(Origin::Checked(set))
     }
 }
 

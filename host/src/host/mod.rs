@@ -27,7 +27,8 @@ use crate::agent::{AgentConfig, KeepInStore};
 use crate::event::Observer;
 use crate::grant::answers::{Answers, AnswersError};
 use crate::paths::Paths;
-use crate::plugin::load::{LeftOut, PluginSet};
+use crate::plugin::load::LeftOut;
+use crate::plugin::startable::StartableSet;
 use crate::provider::Provider;
 use crate::script::Script;
 use crate::session::SessionStore;
@@ -57,7 +58,7 @@ struct Parts {
     model: String,
     paths: Paths,
     store: SessionStore,
-    plugins: Arc<PluginSet>,
+    plugins: StartableSet,
     tools: ToolRegistry,
     skills: Arc<Skills>,
     hooks: Vec<native::Bind>,

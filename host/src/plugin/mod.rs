@@ -55,6 +55,7 @@ pub mod relied;
 mod required;
 mod sanitize;
 mod settings;
+pub mod startable;
 mod stderr;
 #[doc(hidden)]
 pub mod store;

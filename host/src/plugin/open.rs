@@ -1,6 +1,7 @@
 //! Loaded plugins in one session: their hooks in a registry, their tools, the points they define.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use super::instance::{Slot, Template};
 use super::load::{Loaded, PluginSet};
 use super::loops::{self, PluginLoop};
 use super::manifest::{HookOptions, Manifest, PointDeclaration};
+use super::startable::StartableSet;
 use super::store::PluginStore;
 use super::tools::WasmTool;
 use crate::config::{HookSettings, PluginSettings};
@@ -70,14 +72,12 @@ impl PluginLimits {
     }
 }
 
-impl PluginSet {
+impl<S: Deref<Target = PluginSet>> StartableSet<S> {
     /// Makes the plugins ready for a session that they reach through `handle`. No instance is made before it is called.
     ///
     /// # Errors
-    /// A plugin that is [required](Self::check_required) or [relied on](Self::check_relied) does not run.
+    /// The schema of a point that a plugin defines cannot be used.
     pub fn open(&self, handle: &Arc<dyn AgentHandle>) -> Result<OpenPlugins, Error> {
-        self.check_required()?;
-        self.check_relied()?;
         let mut open = OpenPlugins::default();
         for plugin in &self.plugins {
             for (name, point) in &plugin.manifest.points {
@@ -104,7 +104,9 @@ impl PluginSet {
         open.tools.sort_by_key(trust);
         Ok(open)
     }
+}
 
+impl PluginSet {
     /// Makes one plugin ready for a session of this set, in place of the one of its name.
     pub(crate) fn open_one(&self, plugin: &Loaded, handle: &Arc<dyn AgentHandle>) -> OpenPlugins {
         let mut open = OpenPlugins::default();

@@ -117,7 +117,7 @@ impl PluginSet {
     ///
     /// # Errors
     /// A plugin that is relied on does not run. The error names every one of them, its cause, and how to go on without it.
-    pub fn check_relied(&self) -> Result<(), Error> {
+    pub(super) fn check_relied(&self) -> Result<(), Error> {
         let left_out = self.left_out.iter().filter_map(|left| {
             let reliance = left.reliance.as_ref()?;
             Some((left.name.as_str(), left.why.to_string(), reliance))

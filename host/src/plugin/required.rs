@@ -11,7 +11,7 @@ impl PluginSet {
     ///
     /// # Errors
     /// A policy requires a plugin that does not run.
-    pub fn check_required(&self) -> Result<(), Error> {
+    pub(super) fn check_required(&self) -> Result<(), Error> {
         for required in &self.required {
             let running = self.plugins.iter().find(|plugin| {
                 required.is(Asker {

@@ -73,9 +73,21 @@ const RULES: &[Rule] = &[
         why: "only `cli` has a terminal",
     },
     Rule {
+        names: &["clap", "clap_complete", "clap_mangen"],
+        allowed: &[(
+            "host/src/cli/",
+            "it resolves arguments to the settings of a run",
+        )],
+        why: "the operator's rules hold for programs without a command line too",
+    },
+    Rule {
         names: &["std::env", "env::"],
         allowed: &[
             ("host/src/cli/", "it hands out what the rest may know"),
+            (
+                "host/src/operator/environment.rs",
+                "it splits and joins values of PATH, and reads no variable",
+            ),
             (
                 "host/src/tool/process/environment.rs",
                 "the short list of variables that started processes inherit stands in one place",
@@ -154,6 +166,7 @@ fn each_is_found_where_it_must_not_stand() {
         ),
         ("host/src/paths.rs", "\nlet home = env::var(\"HOME\");"),
         ("host/src/paths.rs", "\nuse std::env;"),
+        ("host/src/operator/a.rs", "\nuse clap::Parser;"),
         ("host/src/paths.rs", "\nlet here = std::env::current_dir();"),
     ];
     for (path, text) in table {

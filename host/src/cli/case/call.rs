@@ -11,12 +11,14 @@ use super::super::args::{PluginArgs, ShowArgs};
 use super::super::exit_code::{ExitStatus, Usage};
 use super::super::programs::Programs;
 use super::super::render::trace::Detail;
-use super::super::{open, plugin, render, run, setup};
+use super::super::{open, plugin, render, run};
 use crate::event::Event;
 use crate::host::Host;
 use crate::lock::lock;
+use crate::operator::setup::check_apart;
 use crate::plugin::load::{Loaded, Why};
 use crate::plugin::manifest::{FILE_NAME, Manifest};
+use crate::plugin::startable::StartableSet;
 use crate::provider::scripted::{Reply, Script, Scripted};
 use crate::session::SessionStore;
 use crate::tool::policy::{PolicyMode, ToolPolicy};
@@ -43,9 +45,9 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
         args.plugins.no_plugins = true;
         args.name = Manifest::read(Path::new(&args.name), None)?.name;
     }
-    let (options, config) = plugin::options(&args.plugins).await?;
-    let plugins = plugin::load_with(&options).await?;
-    setup::check_plugins(&args.plugins, &config, &plugins)?;
+    let load = plugin::load_of(&args.plugins).await?;
+    let plugins = load.load().await.context("load plugins")?;
+    load.check(&plugins)?;
     if let Some(left) = plugins.left_out.iter().find(|left| left.name == args.name) {
         let how = if matches!(left.why, Why::Held(_)) {
             format!("; grant them for this call with `--grant {}`", args.name)
@@ -56,12 +58,11 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
         anyhow::bail!("plugin `{}` does not run: {why}{how}", args.name);
     }
     render::plugins::warn_left_out(&plugins);
-    plugins.check_required()?;
-    plugins.check_relied()?;
+    let plugins = StartableSet::check(Arc::new(plugins))?;
     let is_it = |plugin: &&Arc<Loaded>| plugin.manifest.name == args.name;
     check_tool(&args, plugins.plugins.iter().find(is_it))?;
-    let paths = setup::paths(None)?;
-    setup::check_apart(&paths)?;
+    let setup = load.setup();
+    check_apart(&setup.paths)?;
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
     // A plugin may send the answer back.
     let done = Reply {
@@ -70,7 +71,7 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
     };
     let script = Script::new(vec![Reply::call(&args.tool, arguments), done]);
     // Whoever types the call has approved it; what the rules deny stays denied.
-    let mut policy: ToolPolicy = config.section()?;
+    let mut policy: ToolPolicy = setup.config.section()?;
     policy.mode = PolicyMode {
         yes: true,
         ..PolicyMode::default()
@@ -78,9 +79,9 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
     let (approver, questions) = open::approver(false);
     let host = Host::builder()
         .provider(Arc::new(Scripted::new(script)), "none")
-        .paths(paths)
+        .paths(setup.paths.clone())
         .store(SessionStore::new(sessions.path().to_owned()))
-        .plugins(Arc::new(plugins))
+        .plugins(plugins)
         .file_tools()
         .policy(Arc::new(policy))
         .approver(approver)

@@ -11,7 +11,7 @@ use clap::Args as ClapArgs;
 use super::alone;
 use super::check::plugin_folders;
 use super::exit_code::ExitStatus;
-use super::{render, setup};
+use super::{environment, render};
 use crate::cases::last::{Costs, LastRun};
 use crate::cases::suite::{Coverage, Ran, Selection, Suite, SuiteError};
 use crate::cases::{Cost, Runner};
@@ -48,7 +48,7 @@ pub(super) async fn test(args: TestArgs) -> anyhow::Result<ExitStatus> {
 
 /// Runs the cases of all plugins once.
 async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
-    let cache = setup::paths(None)?.cache;
+    let cache = environment::paths(None)?.cache;
     let mut report = Report::of("plugin");
     for folder in &plugin_folders(&args.folders)? {
         let (ran, coverage) = plugin(args, &cache, folder).await?;
@@ -69,11 +69,12 @@ async fn plugin(
     cache: &Path,
     folder: &Path,
 ) -> anyhow::Result<(Vec<Ran>, Option<(String, Coverage)>)> {
-    let options = alone::options(folder)?;
+    let load = alone::load_of(folder)?;
+    let options = load.options();
     let runner = Runner {
-        compiler: options.compiler,
-        cache: options.cache,
-        cache_key: options.cache_key,
+        compiler: options.compiler.clone(),
+        cache: options.cache.clone(),
+        cache_key: options.cache_key.clone(),
     };
     let suite = match Suite::read(folder) {
         Ok(suite) => suite,

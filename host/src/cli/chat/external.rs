@@ -6,8 +6,8 @@ use anyhow::Context;
 use rustix::process::{Signal, kill_current_process_group};
 use tokio::time::Instant;
 
+use super::super::environment;
 use super::super::render::{prose, warning};
-use super::super::setup;
 use super::live::Live;
 use crate::tool::process::foreground::run_with_file;
 
@@ -17,7 +17,7 @@ const USUAL: &str = "vi";
 impl Live {
     /// Opens what is being written in `$VISUAL` or `$EDITOR`, and takes what is saved there.
     pub(super) fn open_editor(&mut self) {
-        let editor = setup::env("VISUAL").or_else(|| setup::env("EDITOR"));
+        let editor = environment::variable("VISUAL").or_else(|| environment::variable("EDITOR"));
         let editor = editor.unwrap_or_else(|| USUAL.to_owned());
         match self.edited(&editor) {
             Ok(text) => self.editor.set(text.trim_end_matches('\n')),

@@ -14,12 +14,12 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::super::approve::Asked;
 use super::super::command::Commands;
+use super::super::environment;
 use super::super::exit_code::ExitStatus;
 use super::super::open::Opened;
 use super::super::programs::Programs;
 use super::super::render::hold::{self, Redirected};
 use super::super::render::{BAD, DIM, printable, styled};
-use super::super::setup;
 use super::super::signals::AnySignal;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::QUIET;
@@ -37,9 +37,8 @@ use super::view::View;
 use super::waiting::Typed;
 use super::worker::{Done, Worker};
 use crate::agent::{AgentConfig, SteerHandle};
-use crate::config::Config;
 use crate::event::Stamped;
-use crate::paths::Paths;
+use crate::operator::setup::OperatorSetup;
 use crate::tool::approval::SessionApprovals;
 
 /// Least time between two updates that no key asked for. With it a piece of an answer is on the screen within 10 ms: the timer
@@ -88,8 +87,7 @@ pub(super) struct Live {
     finder: UnboundedSender<Vec<String>>,
     /// Reason for which the chat is to end.
     pub(super) leaving: Option<Leave>,
-    pub(super) paths: Paths,
-    pub(super) config: Config,
+    pub(super) setup: OperatorSetup,
     pub(super) asked: VecDeque<Asked>,
     pub(super) events: UnboundedReceiver<Stamped>,
     pub(super) questions: UnboundedReceiver<Asked>,
@@ -167,9 +165,9 @@ impl Live {
     }
 
     fn open(opened: Opened, commands: Arc<Commands>) -> anyhow::Result<Self> {
-        let agent: AgentConfig = opened.config.section()?;
+        let agent: AgentConfig = opened.setup.config.section()?;
         let session = opened.session;
-        let history = History::open(&opened.paths.data);
+        let history = History::open(&opened.setup.paths.data);
         let signals = Signals {
             resized: signal(SignalKind::window_change())?,
             interrupted: signal(SignalKind::interrupt())?,
@@ -181,9 +179,9 @@ impl Live {
         let (written, receiver) = mpsc::unbounded_channel();
         let (finder, found) = mpsc::unbounded_channel();
         let size = tty::size();
-        let has_color = setup::env("NO_COLOR").is_none();
+        let has_color = environment::variable("NO_COLOR").is_none();
         let diffs = Diffs::default();
-        let (observed, workspace) = (diffs.clone(), opened.paths.workspace.clone());
+        let (observed, workspace) = (diffs.clone(), opened.setup.paths.workspace.clone());
         session.observe(move |event| observed.observe(&workspace, event));
         let window = Window::new(session.provider().clone(), agent.compact);
         let mut view = View::new(size.columns, Status::new(session.model().1, window), diffs);
@@ -207,14 +205,13 @@ impl Live {
             interrupted: None,
             is_dropped: false,
             menu: Menu::default(),
-            shell: Shell::new(&opened.paths.workspace, opened.commands),
+            shell: Shell::new(&opened.setup.paths.workspace, opened.commands),
             files: Vec::new(),
             looked: None,
             found,
             finder,
             leaving: None,
-            paths: opened.paths,
-            config: opened.config,
+            setup: opened.setup,
             asked: VecDeque::new(),
             events: session.events(),
             questions: opened.questions,
@@ -362,7 +359,7 @@ impl Live {
         let is_stale = self.looked.is_none_or(|at| at.elapsed() >= STALE);
         if is_stale && file_begun(before).is_some() {
             self.looked = Some(Instant::now());
-            let (finder, workspace) = (self.finder.clone(), self.paths.workspace.clone());
+            let (finder, workspace) = (self.finder.clone(), self.setup.paths.workspace.clone());
             // Nobody wants them when the chat is over.
             tokio::task::spawn_blocking(move || drop(finder.send(files(&workspace))));
         }

@@ -34,12 +34,12 @@ use std::sync::Arc;
 
 use super::args::ChatArgs;
 use super::command::Commands;
+use super::environment;
 use super::exit_code::{ExitStatus, bail_usage};
 use super::open;
 use super::programs::Programs;
 use super::question::{Line, Screen};
 use super::render::{self, BOLD, DIM};
-use super::setup;
 use crate::session::{SessionRow, SessionStore};
 use live::Leave;
 
@@ -61,9 +61,10 @@ pub(super) async fn chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     let (mut resume, mut prompt) = (resume, args.prompt);
     let mut programs = Programs::open(args.open.events.as_deref(), None)?;
     loop {
-        let prepared = open::prepare(&args.open, resume.as_deref(), has_terminal).await?;
+        let settings = args.open.run_settings(resume.as_deref(), has_terminal)?;
+        let prepared = open::prepare(settings).await?;
         let commands = Arc::new(prepared.commands().await?);
-        let opened = prepared.open(&args.open).await?;
+        let opened = prepared.open().await?;
         let prompt = prompt.take();
         let left = match is_plain {
             true => plain::plain(opened, commands, prompt, is_typed, &mut programs).await?,
@@ -104,7 +105,7 @@ pub(super) async fn in_session(
 
 /// Whether the terminal can only write one line after the other.
 fn is_dumb() -> bool {
-    setup::env("TERM").is_none_or(|term| term == "dumb")
+    environment::variable("TERM").is_none_or(|term| term == "dumb")
 }
 
 /// Asks which session of this folder to go on with; `None` for none.
@@ -112,7 +113,7 @@ async fn pick(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<Stri
     if !has_terminal {
         bail_usage!("there is no terminal to choose a session at; name it, as in `--resume last`");
     }
-    let paths = setup::paths(args.open.workspace.as_deref())?;
+    let paths = environment::paths(args.open.workspace.as_deref())?;
     let rows = SessionStore::new(paths.sessions()).list()?;
     let is_here =
         |row: &SessionRow| Path::new(&row.workspace) == paths.workspace && row.aside.is_none();

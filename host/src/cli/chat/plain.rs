@@ -11,7 +11,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver};
 
 use super::super::approve::{self, Asked, AskedAnswer};
-use super::super::args::ModelArgs;
 use super::super::attach;
 use super::super::command::{Action, Commands, Outcome};
 use super::super::exit_code::ExitStatus;
@@ -21,7 +20,6 @@ use super::super::question::UNREAD;
 use super::super::render;
 use super::super::render::hold::{at_once, hold};
 use super::super::render::turn::TurnRenderer;
-use super::super::setup;
 use super::super::signals::AnySignal;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::{self, QUIET};
@@ -29,10 +27,11 @@ use super::live::Leave;
 use super::slash::{is_command, permission_number};
 use super::worker::{Done, Prompt, Worker};
 use crate::agent::SteerHandle;
-use crate::config::Config;
 use crate::event::Stamped;
 use crate::message::Attachment;
-use crate::paths::Paths;
+use crate::operator::model;
+use crate::operator::settings::ModelSelection;
+use crate::operator::setup::OperatorSetup;
 use crate::point::payload::{Source, StopReason};
 use crate::tool::approval::{ApprovalAnswer, SessionApprovals};
 
@@ -46,8 +45,7 @@ struct Plain {
     worker: Worker,
     steering: SteerHandle,
     approvals: Arc<SessionApprovals>,
-    paths: Paths,
-    config: Config,
+    setup: OperatorSetup,
     lines: Receiver<String>,
     events: UnboundedReceiver<Stamped>,
     questions: UnboundedReceiver<Asked>,
@@ -77,8 +75,7 @@ pub(super) async fn plain(
     let mut plain = Plain {
         steering: session.steering(),
         approvals: session.approvals(),
-        paths: opened.paths,
-        config: opened.config,
+        setup: opened.setup,
         events: session.events(),
         questions: opened.questions,
         worker: Worker::new(session, commands),
@@ -209,7 +206,7 @@ impl Plain {
         if !self.is_typed {
             return Vec::new();
         }
-        let named = attach::mentioned(text, &self.paths.workspace).into_iter();
+        let named = attach::mentioned(text, &self.setup.paths.workspace).into_iter();
         let said = named.inspect(|named| render::say(attach::in_words(named)));
         said.filter_map(|named| Some(named.ok()?.1)).collect()
     }
@@ -251,11 +248,11 @@ impl Plain {
                 self.leaving = Some(Leave::Resume(id))
             }
             Ok(Outcome::Action(Action::Model(name))) => {
-                let model = ModelArgs {
+                let model = ModelSelection {
                     model: Some(name),
-                    ..ModelArgs::default()
+                    ..ModelSelection::default()
                 };
-                match setup::provider(&self.paths, &self.config, &model, None) {
+                match model::select_in_session(&self.setup, &model) {
                     Ok(selected) => {
                         render::note(&format!("model from the next turn on: {}", selected.model));
                         self.worker.model(selected);

@@ -1,12 +1,12 @@
 //! Slash commands in a chat: the registry's, and what the chat adds of its own.
 
-use super::super::args::ModelArgs;
 use super::super::command::{Action, Outcome, split};
 use super::super::exit_code::ExitStatus;
 use super::super::render::{BOLD, DIM, WARN, one_line, prose, styled, warning};
-use super::super::setup;
 use super::live::{Leave, Live};
 use super::worker::Prompt;
+use crate::operator::model;
+use crate::operator::settings::ModelSelection;
 
 /// Keys, for `/help`.
 pub(super) const KEYS: &str = "\
@@ -96,11 +96,11 @@ impl Live {
     }
 
     fn choose_model(&mut self, name: String) {
-        let model = ModelArgs {
+        let model = ModelSelection {
             model: Some(name),
-            ..ModelArgs::default()
+            ..ModelSelection::default()
         };
-        match setup::provider(&self.paths, &self.config, &model, None) {
+        match model::select_in_session(&self.setup, &model) {
             Ok(selected) => {
                 let words = format!("model from the next turn on: {}", selected.model);
                 self.view.say(styled(DIM, prose(&words)));

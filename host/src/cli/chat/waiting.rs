@@ -79,11 +79,11 @@ impl Live {
     /// Reads the images that a text names, and says which. Those that only a paste in it names are said as well.
     fn images(&mut self, noted: &str, text: &str) -> Vec<Attachment> {
         let mut images = Vec::new();
-        for named in attach::mentioned(noted, &self.paths.workspace) {
+        for named in attach::mentioned(noted, &self.setup.paths.workspace) {
             self.view.say(attach::in_words(&named));
             images.extend(named.map(|(_, image)| image));
         }
-        for line in attach::only_pasted(noted, text, &self.paths.workspace) {
+        for line in attach::only_pasted(noted, text, &self.setup.paths.workspace) {
             self.view.say(line);
         }
         images

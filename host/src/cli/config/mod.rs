@@ -9,9 +9,11 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::args::{ConfigShowArgs, InitArgs};
+use super::environment::{paths, project_setup};
 use super::exit_code::{ExitStatus, bail_usage};
-use super::{project, render, setup};
+use super::render;
 use crate::config::Setting;
+use crate::operator::{model, project, setup};
 
 /// A value as `rind config show --json` prints it.
 #[derive(Debug, Serialize)]
@@ -49,17 +51,16 @@ fn quoted(key: &str) -> String {
 
 /// Shows every value with its place.
 pub(super) async fn show(args: ConfigShowArgs) -> anyhow::Result<ExitStatus> {
-    let paths = setup::paths(args.workspace.as_deref())?;
-    let project = project::trusted(&paths, args.trust_project, false).await?;
-    let config = setup::config(&paths, &args.model, project.as_deref())?;
-    let values = config.values(&starter::defaults()?);
+    let model = args.model.selection();
+    let setup = project_setup(args.workspace.as_deref(), &model, args.trust_project).await?;
+    let values = setup.config.values(&starter::defaults()?);
     let shown: Vec<Shown> = values.into_iter().map(Shown::from).collect();
     if args.json {
         render::json(&shown)?;
         return Ok(ExitStatus::Done);
     }
     render::config::show(&shown);
-    match setup::provider(&paths, &config, &args.model, None) {
+    match model::select(&setup, &model, None) {
         Ok(selected) => {
             render::config::model(selected.provider.name(), &selected.model, &selected.why)
         }
@@ -70,7 +71,7 @@ pub(super) async fn show(args: ConfigShowArgs) -> anyhow::Result<ExitStatus> {
 
 /// Writes a file in which every setting stands as a comment. What is there stays as it is.
 pub(super) fn init(args: &InitArgs) -> anyhow::Result<ExitStatus> {
-    let paths = setup::paths(None)?;
+    let paths = paths(None)?;
     let (path, sections) = if args.user {
         (paths.user_config(), setup::SECTIONS)
     } else {

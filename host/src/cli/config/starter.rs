@@ -43,8 +43,8 @@ mod tests {
 
     use super::*;
     use crate::agent::{AgentConfig, ArchivalConfig, SubagentsConfig};
-    use crate::cli::setup::SECTIONS;
     use crate::config::{Config, Layer, Section};
+    use crate::operator::setup::SECTIONS;
     use crate::price::Prices;
     use crate::provider::ProviderConfig;
     use crate::tool::policy::{ClassDefaults, ToolPolicy};

@@ -5,7 +5,7 @@ pub(super) mod activity;
 pub(super) mod heard;
 mod story;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,18 +14,22 @@ use rind_audit::PLUGIN;
 
 use self::activity::{Kind, TurnActivity};
 use self::story::Story;
-use super::args::{DemoArgs, ModelArgs, PluginArgs, ShowArgs};
+use super::args::{DemoArgs, ShowArgs};
+use super::environment::{environment, paths};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::programs::Programs;
 use super::render::trace::Detail;
-use super::sandbox::sandbox;
-use super::{carried, open, render, run, setup};
-use crate::grant::Trust;
+use super::{carried, open, render, run};
 use crate::grant::ask::GrantOptions;
 use crate::lock::lock;
+use crate::operator::confinement;
+use crate::operator::host::{HostParts, OperatorHost};
+use crate::operator::load::PluginLoad;
+use crate::operator::settings::{ModelSelection, PluginSelection};
+use crate::operator::setup::OperatorSetup;
 use crate::paths::Paths;
-use crate::plugin::discover::Source;
 use crate::plugin::load::PluginSet;
+use crate::plugin::startable::StartableSet;
 use crate::provider::Selected;
 use crate::provider::scripted::Scripted;
 use crate::tool::policy::PolicyMode;
@@ -35,7 +39,7 @@ pub(super) const CORE: [&str; 10] = include!("../../../../plugins/core.json");
 
 pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let story = if args.all { &story::ALL } else { &story::SHORT };
-    let here = setup::paths(None)?;
+    let here = paths(None)?;
     let folder = tempfile::Builder::new()
         .prefix("rind-demo-")
         .tempdir()
@@ -49,53 +53,45 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     story
         .write_files(workspace)
         .with_context(|| format!("write the files of the demo to {}", workspace.display()))?;
-    let set = ModelArgs {
+    let model = ModelSelection {
         set: story.settings.iter().map(ToString::to_string).collect(),
-        ..ModelArgs::default()
+        ..ModelSelection::default()
     };
-    let config = setup::config(&here, &set, None)?;
-    let mut options = setup::load_options(
-        &here,
-        &config,
-        &PluginArgs::default(),
-        None,
-        GrantOptions::default(),
-    )?;
-    options.sources = sources()?;
+    let mut setup = OperatorSetup::read(environment(), here, &model, None)?;
     // The settings of the story speak of plugins that this machine need not have.
-    options.expects_installed = false;
-    options.data = paths.data.join("plugins");
-    options.workspace.clone_from(workspace);
-    let plugins = PluginSet::load(&options).await.context("load plugins")?;
+    let load = PluginLoad::new(&setup, &PluginSelection::default(), GrantOptions::default())?
+        .only_in(folders()?)
+        .at(&paths);
+    let plugins = load.load().await.context("load plugins")?;
+    setup.paths = paths;
+    let paths = &setup.paths;
     let plugins = Arc::new(plugins);
     render::plugins::warn_left_out(&plugins);
     check_core(&plugins)?;
     story.write_learnt(&plugins.stores())?;
     if !args.json {
-        introduce(story, &plugins, workspace);
+        introduce(story, &plugins, &paths.workspace);
     }
     let (approver, questions) = open::approver(false);
-    let parts = setup::Parts {
-        skills: std::sync::Arc::default(),
-        paths: &paths,
-        config: &config,
+    let parts = HostParts {
+        skills: Arc::default(),
         provider: Selected {
             provider: Arc::new(Scripted::from_toml(story.script)?),
             model: story.model.to_owned(),
             why: "this is the demo".to_owned(),
             is_stand_in: false,
         },
-        plugins: plugins.clone(),
+        plugins: StartableSet::check(plugins.clone())?,
         mode: PolicyMode {
             yes: true,
             dry_run: false,
             has_terminal: false,
         },
         approver,
-        commands: sandbox(&paths, &config).await?.commands(),
+        commands: confinement::find(&setup).await?.commands(),
     };
-    let made = setup::host(parts).await?;
-    let session = made.session(&config, None)?;
+    let host = OperatorHost::new(&setup, parts).await?;
+    let session = host.session(None)?;
     let id = session.id().clone();
     let acted = Arc::new(Mutex::new(TurnActivity::default()));
     let watched = acted.clone();
@@ -114,7 +110,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     .await?;
     if args.all && exit == ExitStatus::Done {
         let mut acted = std::mem::take(&mut *lock(&acted));
-        exit = judge(&mut acted, &plugins, &paths, &id, args.json)?;
+        exit = judge(&mut acted, &plugins, paths, &id, args.json)?;
     }
     if args.keep {
         render::note(&format!("kept in {}", folder.keep().display()));
@@ -179,12 +175,11 @@ fn judge(
     Ok(ExitStatus::of(idle.is_empty()))
 }
 
-/// Returns the plugins of this installation, and the examples, which only demos load: a tool that greets is nothing to offer in
+/// Returns the folders of the plugins of this installation, and the examples, which only demos load: a tool that greets is nothing to offer in
 /// real work.
-fn sources() -> anyhow::Result<Vec<Source>> {
-    let folders = setup::managed_folders()?.into_iter();
-    let all = folders.chain([carried::examples()]);
-    Ok(all.map(|path| Source::new(Trust::Managed, path)).collect())
+fn folders() -> anyhow::Result<Vec<PathBuf>> {
+    let folders = environment().managed_folders()?.into_iter();
+    Ok(folders.chain([carried::examples()]).collect())
 }
 
 /// A demo without a single core plugin would show nothing.
@@ -193,7 +188,7 @@ fn check_core(plugins: &PluginSet) -> anyhow::Result<()> {
     if plugins.plugins.iter().any(|p| is_core(&p.manifest.name)) {
         return Ok(());
     }
-    let folders = setup::managed_folders()?.into_iter();
+    let folders = environment().managed_folders()?.into_iter();
     let folders: Vec<_> = folders.map(|folder| folder.display().to_string()).collect();
     bail_usage!(
         "no core plugin runs, so there is nothing to show; they were looked for in {}, and `rind plugin list` says why others do \

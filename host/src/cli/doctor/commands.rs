@@ -1,9 +1,8 @@
 //! Checks the confinement of `bash` commands.
 
-use super::super::sandbox::{self, Sandbox};
 use super::{Check, wrong_settings};
-use crate::config::Config;
-use crate::paths::Paths;
+use crate::operator::confinement::{self, CommandConfinement};
+use crate::operator::setup::OperatorSetup;
 use crate::tool::builtin::Confining;
 use crate::tool::process::CgroupPlace;
 use crate::tool::process::confine::{Limits, Mechanism, Report};
@@ -18,12 +17,12 @@ const PARTS: [(u32, &str); 5] = [
     (9, "Unix sockets"),
 ];
 
-pub(super) async fn checks(paths: &Paths, config: &Config) -> Vec<Check> {
-    let sandbox = match sandbox::sandbox(paths, config).await {
+pub(super) async fn checks(setup: &OperatorSetup) -> Vec<Check> {
+    let sandbox = match confinement::find(setup).await {
         Ok(sandbox) => sandbox,
         Err(error) => return vec![wrong_settings(&error)],
     };
-    let mut checks = vec![confinement(&sandbox).named("commands")];
+    let mut checks = vec![bash(&sandbox).named("commands")];
     let Ok(detected) = &sandbox.detected else {
         return checks;
     };
@@ -48,7 +47,7 @@ pub(super) async fn checks(paths: &Paths, config: &Config) -> Vec<Check> {
     checks
 }
 
-fn confinement(sandbox: &Sandbox) -> Check {
+fn bash(sandbox: &CommandConfinement) -> Check {
     let free = "a command of bash can do everything that you can: read your keys, write your files, use the network";
     let way = "allow user namespaces, or install bubblewrap (the program `bwrap`), or use Linux 6.2 or newer with Landlock \
      switched on";

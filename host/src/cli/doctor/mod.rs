@@ -11,10 +11,12 @@ mod skills;
 
 use serde::Serialize;
 
-use super::args::{JsonArgs, ModelArgs};
+use super::args::JsonArgs;
+use super::environment::{environment, paths, user_setup};
 use super::exit_code::ExitStatus;
-use super::{render, setup};
+use super::render;
 use crate::config::Config;
+use crate::operator::setup::OperatorSetup;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -93,22 +95,19 @@ pub(super) struct Report {
 }
 
 pub(super) async fn doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
-    let paths = setup::paths(None)?;
+    let paths = paths(None)?;
     let mut checks = Vec::new();
     // The user's own: what a project may set does not bear on these checks. A settings file that is wrong is a finding, and the
     // rest is looked at without it.
-    let config = setup::config(&paths, &ModelArgs::default(), None).unwrap_or_else(|error| {
+    let setup = user_setup().unwrap_or_else(|error| {
         checks.push(wrong_settings(&error));
-        Config::default()
+        OperatorSetup::new(environment(), paths.clone(), Config::default())
     });
-    let (commands, plugins) = tokio::join!(
-        commands::checks(&paths, &config),
-        plugins::checks(&paths, &config)
-    );
+    let (commands, plugins) = tokio::join!(commands::checks(&setup), plugins::checks(&setup));
     checks.extend(commands);
     checks.extend(plugins);
     if !checks.iter().any(|check| check.name == "settings") {
-        match plugins::find(&paths).await {
+        match plugins::find().await {
             Ok(found) => {
                 checks.push(plugins::loaded(&found).named("plugins"));
                 checks.extend(skills::check(&found).map(|check| check.named("skills")));
@@ -116,9 +115,9 @@ pub(super) async fn doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
             Err(check) => checks.push(check.named("plugins")),
         }
     }
-    checks.extend(scripts::check(&paths, &config).map(|check| check.named("scripts")));
+    checks.extend(scripts::check(&setup).map(|check| check.named("scripts")));
     checks.extend(folders::checks(&paths));
-    checks.push(model::check(&paths, &config).named("model"));
+    checks.push(model::check(&setup).named("model"));
     checks.push(plugins::target(&paths).await.named("target for authors"));
     let is_in_the_way = |check: &Check| check.required && check.state == State::Missing;
     let report = Report {

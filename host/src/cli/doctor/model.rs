@@ -1,14 +1,13 @@
 //! Reports the selected model and the reason for the selection.
 
-use super::super::args::ModelArgs;
-use super::super::setup;
 use super::Check;
-use crate::config::Config;
-use crate::paths::Paths;
+use crate::operator::model;
+use crate::operator::settings::ModelSelection;
+use crate::operator::setup::OperatorSetup;
 use crate::provider::scripted;
 
-pub(super) fn check(paths: &Paths, config: &Config) -> Check {
-    match setup::provider(paths, config, &ModelArgs::default(), None) {
+pub(super) fn check(setup: &OperatorSetup) -> Check {
+    match model::select(setup, &ModelSelection::default(), None) {
         Ok(selected) if selected.provider.name() == scripted::NAME => {
             Check::weaker(format!("scripted: {}", selected.why))
                 .means("everything works, but a script answers in place of a model")

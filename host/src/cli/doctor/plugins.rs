@@ -6,26 +6,36 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::super::args::PluginArgs;
-use super::super::{render, setup};
+use super::super::environment::environment;
+use super::super::render;
 use super::Check;
 use crate::author::{TARGET, has_target};
-use crate::config::Config;
+use crate::grant::ask::GrantOptions;
 use crate::grant::held::HeldFolder;
+use crate::operator::load::PluginLoad;
+use crate::operator::managed::MANAGED_VARIABLE;
+use crate::operator::settings::PluginSelection;
+use crate::operator::setup::OperatorSetup;
 use crate::paths::Paths;
-use crate::plugin::load::{LeftOut, LoadOptions, PluginSet, Why};
+use crate::plugin::load::{LeftOut, PluginSet, Why};
+use crate::plugin::startable::StartableSet;
 use crate::plugin::trial;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub(super) async fn checks(paths: &Paths, config: &Config) -> Vec<Check> {
-    let options = match setup::bare_load_options(paths, config) {
-        Ok(options) => options,
+pub(super) async fn checks(setup: &OperatorSetup) -> Vec<Check> {
+    let selection = PluginSelection {
+        is_local_only: true,
+        ..PluginSelection::default()
+    };
+    let load = match PluginLoad::new(setup, &selection, GrantOptions::default()) {
+        Ok(load) => load,
         Err(error) => return vec![super::wrong_settings(&error)],
     };
     vec![
         engine().named("sandbox of plugins"),
-        cache(&options).named("compile cache"),
-        compiler(&options).await.named("compiler"),
+        cache(&load).named("compile cache"),
+        compiler(&load).await.named("compiler"),
     ]
 }
 
@@ -41,7 +51,8 @@ fn engine() -> Check {
     }
 }
 
-fn cache(options: &LoadOptions) -> Check {
+fn cache(load: &PluginLoad) -> Check {
+    let options = load.options();
     match trial::opens_cache(&options.cache, &options.cache_key) {
         Ok(()) => Check::ok(format!(
             "{}, private and writable; its key is {}",
@@ -55,7 +66,8 @@ fn cache(options: &LoadOptions) -> Check {
     }
 }
 
-async fn compiler(options: &LoadOptions) -> Check {
+async fn compiler(load: &PluginLoad) -> Check {
+    let options = load.options();
     let compiler = &options.compiler;
     let compiled = trial::compiles(compiler, &options.cache).await;
     match (&compiler.helper, compiled) {
@@ -82,38 +94,38 @@ async fn compiler(options: &LoadOptions) -> Check {
 
 /// Plugins that a session in this folder would have, and the settings that they were loaded with.
 pub(super) struct Found {
-    pub(super) paths: Paths,
-    pub(super) config: Config,
     pub(super) plugins: PluginSet,
-    options: LoadOptions,
+    load: PluginLoad,
 }
 
 impl Found {
     /// Returns the content of the project, if it is trusted.
     pub(super) fn held(&self) -> Option<&Arc<HeldFolder>> {
-        self.options.held.as_ref()
+        self.load.held()
+    }
+
+    /// Returns the setup that they were loaded by.
+    pub(super) fn setup(&self) -> &OperatorSetup {
+        self.load.setup()
     }
 }
 
 /// Loads the plugins that a session in this folder would have. Nobody is asked.
-pub(super) async fn find(paths: &Paths) -> Result<Found, Check> {
-    let options = super::super::plugin::options(&PluginArgs::default()).await;
-    let (options, config) = options.map_err(|error| Check::required(format!("{error:#}")))?;
-    let plugins = PluginSet::load(&options).await;
+pub(super) async fn find() -> Result<Found, Check> {
+    let load = super::super::plugin::load_of(&PluginArgs::default()).await;
+    let load = load.map_err(|error| Check::required(format!("{error:#}")))?;
+    let plugins = load.load().await;
     Ok(Found {
-        paths: paths.clone(),
-        config,
         plugins: plugins.map_err(|error| Check::required(error.to_string()))?,
-        options,
+        load,
     })
 }
 
 /// Whether the plugins run that a session in this folder would have.
 pub(super) fn loaded(found: &Found) -> Check {
-    let (paths, plugins) = (&found.paths, &found.plugins);
+    let (paths, plugins) = (&found.setup().paths, &found.plugins);
     let running = render::count(plugins.plugins.len() as u64, "plugin");
-    let required = plugins.check_required();
-    if let Err(error) = required.and_then(|()| plugins.check_relied()) {
+    if let Err(error) = StartableSet::check(plugins) {
         let workspace = paths.workspace.display();
         return Check::required(error.to_string())
             .means(format!("`rind run` in {workspace} starts no session"))
@@ -138,11 +150,11 @@ pub(super) fn loaded(found: &Found) -> Check {
     let collisions = collisions.map(|collision| format!("; {collision}"));
     let refused = refused.chain(idle).chain(collisions);
     let mut refused = said(&missed) + &refused.collect::<String>();
-    let replaced = setup::replaced_plugins();
+    let replaced = environment().replaced_plugins();
     if !replaced.is_empty() {
         refused.push_str(&format!(
             "; {} takes the place of those that rind carries: {}",
-            setup::MANAGED_VARIABLE,
+            MANAGED_VARIABLE,
             replaced.join(", ")
         ));
     }

@@ -1,14 +1,14 @@
 //! Checks the scripts of the settings.
 
-use super::super::{render, scripts};
+use super::super::render;
 use super::Check;
-use crate::config::Config;
-use crate::paths::Paths;
+use crate::operator::scripts;
+use crate::operator::setup::OperatorSetup;
 
 /// Whether the programs of scripts can be started, and who may change them; nothing where no script is set.
-pub(super) fn check(paths: &Paths, config: &Config) -> Option<Check> {
-    let found = scripts::of(paths, config).and_then(|scripts| {
-        let open = scripts::writable(paths, config, &scripts)?;
+pub(super) fn check(setup: &OperatorSetup) -> Option<Check> {
+    let found = scripts::read(setup).and_then(|scripts| {
+        let open = scripts::writable(setup, &scripts)?;
         Ok((scripts, open))
     });
     let (scripts, open) = match found {

@@ -1,8 +1,11 @@
 //! Checks the skills that a session in this folder would have.
 
-use super::super::{render, skill};
+use super::super::environment::environment;
+use super::super::render;
 use super::Check;
 use super::plugins::Found;
+use crate::operator::machine::OperatorMachine;
+use crate::operator::skills;
 use crate::skill::discover;
 
 /// Most skills that are named.
@@ -10,11 +13,11 @@ const MAX_NAMED: usize = 20;
 
 /// Whether every skill that is found is used as its author meant it; nothing where there are no skills.
 pub(super) fn check(found: &Found) -> Option<Check> {
-    let roots = skill::roots(&found.paths, &found.config, &found.plugins, found.held());
+    let roots = skills::roots(found.setup(), &found.plugins, found.held());
     let skills = discover(
         &roots,
         &super::super::command::reserved(),
-        &skill::Machine::new(),
+        &OperatorMachine::new(&environment()),
     );
     let left_out = skills.left_out();
     if skills.is_empty() && left_out.is_empty() {

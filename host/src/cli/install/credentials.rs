@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 
-use super::super::setup::env;
+use super::super::environment::variable;
 use crate::package::registry::{Credentials, FindCredentials};
 
 /// Looks credentials up once a registry asks for some. Hosts that are not in the file get none.
@@ -40,7 +40,7 @@ pub(super) fn find() -> FindCredentials {
 
 /// Whether there is a file that `docker login` wrote.
 fn has_config() -> bool {
-    let home = || Some(PathBuf::from(env("HOME")?).join(".docker"));
-    let folder = env("DOCKER_CONFIG").map(PathBuf::from).or_else(home);
+    let home = || Some(PathBuf::from(variable("HOME")?).join(".docker"));
+    let folder = variable("DOCKER_CONFIG").map(PathBuf::from).or_else(home);
     folder.is_some_and(|folder| folder.join("config.json").exists())
 }

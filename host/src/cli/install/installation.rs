@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
-use super::super::args::{ModelArgs, PluginArgs};
+use super::super::environment::{environment, user_setup};
 use super::super::exit_code::Usage;
-use super::super::{alone, carried, grants, render, setup};
+use super::super::{alone, render};
 use super::args::WiderArgs;
 use super::data::{self, StoredData};
 use super::{credentials, wider};
@@ -16,6 +16,8 @@ use crate::grant::Trust;
 use crate::grant::answers::Answers;
 use crate::grant::decide::Standing;
 use crate::grant::held::HeldFolder;
+use crate::operator::grants;
+use crate::operator::setup::OperatorSetup;
 use crate::package::lock_file::{Entry, LockFile, Locked};
 use crate::package::place::{self, Staged};
 use crate::package::signature::{self, InstallConfig, Subject};
@@ -93,8 +95,7 @@ pub(in super::super) struct Removed {
 impl Installation {
     /// Reads what is installed, and waits for another command that changes it.
     pub(super) fn open() -> anyhow::Result<Self> {
-        let paths = setup::paths(None)?;
-        let config = setup::config(&paths, &ModelArgs::default(), None)?;
+        let OperatorSetup { paths, config, .. } = user_setup()?;
         let lock_path = paths.config.join(Locked::FILE_NAME);
         let waits = || render::note("waiting for another `rind plugin` command to end");
         let exclusive = lock_beside(&lock_path, waits)
@@ -242,13 +243,14 @@ impl Installation {
 
     /// Refuses the names of plugins that come with Rind: what is installed under one would never run.
     fn check_name(&self, name: &str) -> anyhow::Result<()> {
-        let managed = setup::managed_folders()?.into_iter();
+        let environment = environment();
+        let managed = environment.managed_folders()?.into_iter();
         let managed: Vec<discover::Source> = managed
             .map(|path| discover::Source::new(Trust::Managed, path))
             .collect();
-        let carried = carried::files();
-        for found in discover(&managed, Some(&carried)) {
-            let other = Manifest::read(&found.folder, Some(&carried));
+        let carried = environment.carried.as_ref().map(|carried| &carried.files);
+        for found in discover(&managed, carried) {
+            let other = Manifest::read(&found.folder, carried);
             let is_it = other.is_ok_and(|other| other.name == name);
             ensure!(
                 !is_it,
@@ -268,7 +270,7 @@ impl Installation {
         trust: Trust,
         source: &Path,
     ) -> anyhow::Result<(Vec<crate::grant::Capability>, bool)> {
-        let grants = grants::options(&self.paths, &PluginArgs::default(), None, false)?;
+        let grants = grants::options(&self.paths, &[], None, None)?;
         let set = alone::load_as(&staged.folder, trust, grants).await?;
         if let Some(why) = alone::refusal(&set, name) {
             let why = staged.in_words_of(&why, source);
@@ -311,7 +313,7 @@ impl Installation {
         self.lock = lock;
         // An answer that stays would say that the plugin is missed.
         let n_answers = Answers::read(&self.paths.grants())?.revoke(name)?;
-        let config = setup::config(&self.paths, &ModelArgs::default(), None)?;
+        let config = user_setup()?.config;
         let aside = data::put_aside(&self.stores(), name, Some(&source))
             .with_context(|| format!("{name} is removed, and what it stored cannot be moved"))?;
         Ok(Removed {

@@ -12,10 +12,12 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 use super::args::PluginArgs;
+use super::environment::{environment, paths};
 use super::exit_code::{ExitStatus, Usage};
 use super::terminal::can_ask;
-use super::{alone, carried, project, render, setup};
+use super::{alone, carried, render};
 use crate::grant::Trust;
+use crate::operator::project;
 use crate::package::registry::Registry;
 use crate::package::source::{self, Source};
 use crate::package::{pack as packing, place};
@@ -173,8 +175,9 @@ pub(super) fn remove(args: &RemoveArgs) -> anyhow::Result<ExitStatus> {
 }
 
 pub(super) fn search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
-    let paths = setup::paths(None)?;
-    let mut places: Vec<_> = setup::managed_folders()?
+    let paths = paths(None)?;
+    let mut places: Vec<_> = environment()
+        .managed_folders()?
         .into_iter()
         .map(|path| (Trust::Managed, path))
         .collect();

@@ -13,18 +13,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::args::{OpenArgs, ShowArgs};
 use super::super::command::Commands;
+use super::super::environment::{environment, paths};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::open::{Opened, prepare};
 use super::super::programs::Programs;
 use super::super::run::{Interrupts, show_all};
-use super::super::sandbox::agent_folders;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::can_ask;
-use super::super::{chat, files, render, setup};
+use super::super::{chat, files, render};
 use super::build_quietly;
 use crate::author::{self, BuildError};
 use crate::host::PluginReplacer;
-use crate::plugin::load::{LoadOptions, PluginSet};
+use crate::operator::confinement::agent_folders;
+use crate::operator::load::PluginLoad;
+use crate::operator::setup::OperatorSetup;
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 use crate::point::outcome::Level;
 
@@ -54,11 +56,11 @@ pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatu
         );
     }
     let dir = args.dir.canonicalize().context("find the plugin")?;
-    let paths = setup::paths(args.open.workspace.as_deref())?;
-    let config = setup::config(&paths, &args.open.model, None)?;
+    let paths = paths(args.open.workspace.as_deref())?;
+    let setup = OperatorSetup::read(environment(), paths, &args.open.model.selection(), None)?;
     let source = Source {
         dir: dir.clone(),
-        open: agent_folders(&paths, &config)?,
+        open: agent_folders(&setup)?,
     };
     let seen = files::of(&dir);
     let cancel = CancellationToken::new();
@@ -81,10 +83,10 @@ pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatu
     let name = Manifest::read(&dir, None)?.name;
     let has_terminal = can_ask();
     let mut programs = Programs::open(args.open.events.as_deref(), None)?;
-    let prepared = prepare(&args.open, None, has_terminal).await?;
-    let later = prepared.later(&args.open, &name)?;
+    let prepared = prepare(args.open.run_settings(None, has_terminal)?).await?;
+    let later = prepared.later(&name)?;
     let commands = Arc::new(prepared.commands().await?);
-    let opened = prepared.open(&args.open).await?;
+    let opened = prepared.open().await?;
     render::note(&opened.chosen);
     render::note(&format!("watching {}", dir.display()));
     let (told, replaced) = unbounded_channel();
@@ -189,8 +191,8 @@ struct Author {
     commands: Arc<Commands>,
     source: Source,
     name: String,
-    /// Options for loading later versions.
-    later: LoadOptions,
+    /// Load of later versions.
+    later: PluginLoad,
     /// Way to tell that a new version takes its place.
     told: UnboundedSender<()>,
 }
@@ -235,7 +237,7 @@ impl Author {
             return Err(why);
         }
         build_quietly(&self.source.dir, cancel).await?;
-        let set = PluginSet::load(&self.later).await;
+        let set = self.later.load().await;
         let set = set.map_err(|error| error.to_string())?;
         let replaced = self.replacer.replace(&set, &self.name);
         replaced.map_err(|error| format!("plugin `{}`: {error}", self.name))?;

@@ -2,7 +2,7 @@
 
 use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, count, one_line, printable, say, styled};
 use crate::cli::demo::activity::{Kind, PluginActivity, TurnActivity};
-use crate::cli::setup;
+use crate::cli::environment;
 
 /// Columns of a line where `COLUMNS` says nothing else.
 const WIDTH: usize = 100;
@@ -25,7 +25,7 @@ pub(in super::super) fn report<'a>(
     say("");
     let title = "Activity of plugins: points where they acted, calls of their hooks, time in them";
     say(styled(BOLD, title));
-    let columns = setup::env("COLUMNS").and_then(|columns| columns.parse().ok());
+    let columns = environment::variable("COLUMNS").and_then(|columns| columns.parse().ok());
     let width = columns.unwrap_or(WIDTH).max(LEAST_WIDTH) - LABEL;
     for plugin in plugins {
         let name = styled(PLUGIN, format_args!("{plugin:<25}"));

@@ -38,6 +38,7 @@ use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
 
+pub(super) use crate::clock::millis;
 use crate::message::Usage;
 use crate::point::payload::TurnSummary;
 pub(super) use crate::text::{printable, prose};
@@ -160,14 +161,6 @@ pub(super) fn dollars(usd: f64) -> Option<String> {
 }
 
 /// Formats milliseconds, as seconds from a thousand on.
-pub(super) fn millis(ms: u64) -> String {
-    match ms {
-        0 => "<1 ms".to_owned(),
-        ms if ms < 1000 => format!("{ms} ms"),
-        ms => format!("{:.1} s", ms as f64 / 1000.0),
-    }
-}
-
 pub(super) fn count(n: u64, what: &str) -> String {
     let ending = if n == 1 { "" } else { "s" };
     format!("{n} {what}{ending}")

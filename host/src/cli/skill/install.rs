@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args as ClapArgs;
 
-use super::super::args::{ModelArgs, PluginArgs};
+use super::super::args::PluginArgs;
+use super::super::environment::{environment, user_setup};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::terminal::can_ask;
-use super::super::{command, render, setup};
-use super::{Machine, found_with_surroundings, found_without_plugins, preview, shadowed_by};
+use super::super::{command, render};
+use super::{found_with_surroundings, found_without_plugins, preview, shadowed_by};
 use crate::grant::Trust;
 use crate::grant::held;
+use crate::operator::machine::OperatorMachine;
 use crate::package::lock_file::Entry;
 use crate::package::place;
 use crate::package::signature::{self, InstallConfig, Subject};
@@ -66,9 +68,8 @@ pub(super) struct Ready {
 }
 
 pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus> {
-    let paths = setup::paths(None)?;
-    let config = setup::config(&paths, &ModelArgs::default(), None)?;
-    let keys: InstallConfig = config.section()?;
+    let setup = user_setup()?;
+    let (paths, keys) = (&setup.paths, setup.config.section::<InstallConfig>()?);
     let fetched = fetch(&args.source, args.rev.as_deref()).await?;
     let found = candidates(&fetched.tree).await?;
     for index in &found.indexes {
@@ -219,7 +220,7 @@ fn choose(
 struct Around {
     skills: Skills,
     surroundings: Option<Surroundings>,
-    machine: Machine,
+    machine: OperatorMachine,
 }
 
 impl Around {
@@ -235,7 +236,7 @@ impl Around {
         Self {
             skills,
             surroundings,
-            machine: Machine::new(),
+            machine: OperatorMachine::new(&environment()),
         }
     }
 }

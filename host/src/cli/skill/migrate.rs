@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, ensure};
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::super::args::ModelArgs;
+use super::super::environment::user_setup;
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::{render, setup};
-use super::{installed, of_path};
+use super::super::render;
+use super::of_path;
 use crate::grant::Trust;
+use crate::operator::skills::installed;
 use crate::skill::{FILE, FOLDER, FORMAT, SIDE_FILE, SkillFile, Source, content, to_open, to_v1};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -148,11 +149,10 @@ fn read(file: &Path, follows: bool) -> anyhow::Result<Option<Vec<u8>>> {
 }
 
 fn is_installed(file: &Path) -> anyhow::Result<bool> {
-    let paths = setup::paths(None)?;
-    let config = setup::config(&paths, &ModelArgs::default(), None)?;
+    let setup = user_setup()?;
     let real = |path: &Path| path.canonicalize().ok();
     let own = file.parent().and_then(real);
-    let all = installed(&paths, &config, &paths.config.join(FOLDER));
+    let all = installed(&setup, &setup.paths.config.join(FOLDER));
     Ok(own.is_some() && all.iter().any(|one| real(&one.folder) == own))
 }
 

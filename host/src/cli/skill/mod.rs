@@ -2,7 +2,6 @@
 
 mod derive;
 mod install;
-mod machine;
 mod migrate;
 mod new;
 mod preview;
@@ -10,28 +9,28 @@ mod remove;
 mod test;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 
 use super::args::PluginArgs;
+use super::environment::{environment, paths};
 use super::exit_code::{ExitStatus, bail_usage};
-use super::{command, plugin, render, setup};
+use super::{command, plugin, render};
 use crate::config::Config;
-use crate::grant::held::HeldFolder;
+use crate::operator::machine::OperatorMachine;
+use crate::operator::setup::OperatorSetup;
+use crate::operator::skills;
 use crate::package::lock_file::Entry;
 use crate::package::signature::InstallConfig;
-use crate::package::skill::{LockedSkill, unverified, verify};
-use crate::paths::Paths;
+use crate::package::skill::{LockedSkill, verify};
 use crate::plugin::load::PluginSet;
 use crate::skill::{
-    self, Catalogue, Diagnostic, Installed, Root, Severity, Skill, Skills, Source, Surroundings,
-    budget_chars,
+    self, Catalogue, Diagnostic, Root, Severity, Skill, Skills, Source, Surroundings, budget_chars,
 };
 pub(super) use derive::{OUTLINE_COMMAND, outline_main};
-pub(super) use machine::Machine;
 
 /// Context window for which `list` says what the catalogue costs.
 const SHOWN_CONTEXT_TOKENS: u64 = 200_000;
@@ -110,78 +109,34 @@ pub(super) async fn skill(command: SkillCommand) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Returns the folders of skills: the user's, those of plugins that run, those of the project when it is trusted.
-pub(super) fn roots(
-    paths: &Paths,
-    config: &Config,
-    plugins: &PluginSet,
-    held: Option<&Arc<HeldFolder>>,
-) -> Vec<Root> {
-    let mut roots = skill::user_roots(&paths.config, setup::home().as_deref());
-    for root in roots.iter_mut().filter(|root| root.source == Source::User) {
-        root.installed = installed(paths, config, &root.path);
-    }
-    if let Some(held) = held {
-        roots.extend(skill::project_roots(&paths.workspace, held));
-    }
-    roots.extend(plugins.plugins.iter().map(|plugin| {
-        let path = plugin.folder.join(skill::FOLDER);
-        let source = Source::Plugin(plugin.manifest.name.clone());
-        Root {
-            trust: plugin.trust,
-            held: plugin.held.clone(),
-            ..Root::new(source, path)
-        }
-    }));
-    roots
-}
-
-/// Returns what was installed into the user's folder. Without a lock file that can be read, everything there counts as installed
-/// and changed since: nobody knows what is the user's own.
-fn installed(paths: &Paths, config: &Config, skills: &Path) -> Vec<Installed> {
-    // Not what the project sets: it must not say whom to trust.
-    let written = config.without(&paths.project_config());
-    let lock_path = paths.config.join(LockedSkill::FILE_NAME);
-    let keys = written.section().map_err(anyhow::Error::from);
-    let installed = keys.and_then(|keys| verify(skills, &lock_path, &keys));
-    installed.unwrap_or_else(|error| {
-        render::warn(&format!(
-            "nobody can tell which skills were installed, so that all count as installed and changed since: {error:#}"
-        ));
-        unverified(skills)
-    })
-}
-
 /// Finds the skills of a session in this folder, and what is around them.
 async fn found(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
-    let (options, config) = plugin::options(args).await?;
-    let plugins = plugin::load_with(&options).await?;
-    setup::check_plugins(args, &config, &plugins)?;
-    let skills = found_with(&config, &plugins, options.held.as_ref())?;
-    Ok((skills, plugins))
+    let load = plugin::load_of(args).await?;
+    let plugins = load.load().await.context("load plugins")?;
+    load.check(&plugins)?;
+    let roots = skills::roots(load.setup(), &plugins, load.held());
+    Ok((discovered(&roots), plugins))
 }
 
 /// Finds the skills of a session in this folder but those of plugins, which may be broken; those of the user, if all else is.
 async fn found_without_plugins() -> Skills {
     let none = PluginSet::default();
-    let found = match plugin::options(&PluginArgs::default()).await {
-        Ok((options, config)) => found_with(&config, &none, options.held.as_ref()),
-        Err(_) => found_with(&Config::default(), &none, None),
+    if let Ok(load) = plugin::load_of(&PluginArgs::default()).await {
+        return discovered(&skills::roots(load.setup(), &none, load.held()));
+    }
+    let Ok(paths) = paths(None) else {
+        return Skills::default();
     };
-    found.unwrap_or_default()
-}
-
-fn found_with(
-    config: &Config,
-    plugins: &PluginSet,
-    held: Option<&Arc<HeldFolder>>,
-) -> anyhow::Result<Skills> {
-    let roots = roots(&setup::paths(None)?, config, plugins, held);
-    Ok(discovered(&roots))
+    let setup = OperatorSetup::new(environment(), paths, Config::default());
+    discovered(&skills::roots(&setup, &none, None))
 }
 
 fn discovered(roots: &[Root]) -> Skills {
-    skill::discover(roots, &command::reserved(), &Machine::new())
+    skill::discover(
+        roots,
+        &command::reserved(),
+        &OperatorMachine::new(&environment()),
+    )
 }
 
 /// The skills of a session, with the tools and plugins that it has.
@@ -227,7 +182,7 @@ async fn list(args: SkillListArgs) -> anyhow::Result<ExitStatus> {
 
 /// Names of the skills that were installed and whose folders are gone.
 fn gone() -> anyhow::Result<Vec<String>> {
-    let paths = setup::paths(None)?;
+    let paths = paths(None)?;
     let lock_path = paths.config.join(LockedSkill::FILE_NAME);
     let installed = verify(
         &paths.config.join(skill::FOLDER),
@@ -299,7 +254,7 @@ fn unusable<'a>(skills: &'a Skills, word: &str) -> Option<&'a skill::Unusable> {
 
 async fn check(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
     let (skills, around) = found_with_surroundings(&args.plugins).await?;
-    let machine = Machine::new();
+    let machine = OperatorMachine::new(&environment());
     let checked = |skill: &Skill| {
         let mut diagnostics = skill.diagnostics.clone();
         diagnostics.extend(skill::check(skill, Some(&around), &machine));

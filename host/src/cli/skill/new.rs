@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args as ClapArgs;
 
 use super::super::exit_code::{ExitStatus, Usage, bail_usage};
-use super::super::{render, setup};
+use super::super::{environment, render};
 use super::{found_without_plugins, shadowed_by};
 use crate::package::skill::taken;
 use crate::skill::{FILE, FOLDER, FORMAT, is_plain_name, is_skipped, key, parse_text};
@@ -37,7 +37,7 @@ pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
     }
     let skills = match &args.into {
         Some(folder) => folder.clone(),
-        None => setup::paths(None)?.config.join(FOLDER),
+        None => environment::paths(None)?.config.join(FOLDER),
     };
     let folder = skills.join(name);
     if folder.symlink_metadata().is_ok() {

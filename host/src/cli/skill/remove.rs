@@ -7,7 +7,7 @@ use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::question::{Line, Screen};
 use super::super::render::{self, BOLD, DIM, WARN};
 use super::super::terminal::can_ask;
-use super::super::{completion, setup};
+use super::super::{completion, environment};
 use super::preview;
 use crate::package::skill::{Place, SkillStore};
 
@@ -30,7 +30,7 @@ pub(super) async fn remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStatus> 
     if name.is_empty() || name.contains('/') || name.starts_with('.') {
         bail_usage!("`{shown}` is no name of a skill; `rind skill list` lists all");
     }
-    let mut store = SkillStore::open(&setup::paths(None)?.config, preview::tell_waiting)?;
+    let mut store = SkillStore::open(&environment::paths(None)?.config, preview::tell_waiting)?;
     let name = &store.spelled(name);
     let place = store.place(name);
     match &place {

@@ -8,13 +8,15 @@ use clap::Args as ClapArgs;
 
 use super::super::args::PluginArgs;
 use super::super::case::{Format, Report, parse};
+use super::super::environment::{environment, paths};
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::sandbox::{keeper, own_folders, sandbox_of, warn_unconfined};
-use super::super::{plugin, render, setup};
-use super::{Machine, as_path, found, of_path, unusable};
+use super::super::{plugin, render};
+use super::{as_path, found, of_path, unusable};
 use crate::cases::skill::{FindCommands, SkillRunner, SkillSuite};
 use crate::cases::suite::{Ran, Selection};
 use crate::config::Config;
+use crate::operator::confinement::{find_with, own_folders, warn_unconfined};
+use crate::operator::machine::OperatorMachine;
 use crate::skill::Skills;
 use crate::tool::builtin::Confining;
 use crate::tool::sandbox::{Need, SandboxConfig};
@@ -44,10 +46,10 @@ pub(in super::super) struct SkillTestArgs {
 
 pub(super) async fn test(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
     let suites = suites(&args).await?;
-    let (_, config) = plugin::options(&args.plugins).await?;
+    let load = plugin::load_of(&args.plugins).await?;
     let runner = SkillRunner {
-        commands: find_commands(&config, args.unconfined)?,
-        available: Arc::new(Machine::new()),
+        commands: find_commands(&load.setup().config, args.unconfined)?,
+        available: Arc::new(OperatorMachine::new(&environment())),
     };
     let selection = Selection {
         only: args.only.clone(),
@@ -151,13 +153,13 @@ fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc
     let is_required = config.bash == Some(Need::Required);
     let is_off = may_be_unconfined && config.bash == Some(Need::Off);
     config.bash = Some(if is_off { Need::Off } else { Need::Required });
-    let own = own_folders(&setup::paths(None)?);
+    let (environment, own) = (environment(), own_folders(&paths(None)?));
     let is_said = Arc::new(AtomicBool::new(false));
     Ok(Arc::new(move |paths| {
-        let (config, is_said) = (config.clone(), is_said.clone());
+        let (environment, config, is_said) = (environment.clone(), config.clone(), is_said.clone());
         let own = [own.clone(), own_folders(&paths)].concat();
         Box::pin(async move {
-            let found = sandbox_of(&paths, config, &own).await;
+            let found = find_with(&environment, &paths, config, &own).await;
             let found = found.map_err(|error| format!("{error:#}"))?;
             let mut commands = found.quiet_commands();
             let Some(why) = found.why_refused().filter(|_| !is_off) else {
@@ -165,11 +167,11 @@ fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc
             };
             commands.confining = if may_be_unconfined && !is_required {
                 if !is_said.swap(true, Ordering::Relaxed) {
-                    warn_unconfined(why);
+                    warn_unconfined(&environment, why);
                 }
                 Confining::Unconfined {
                     why: why.to_owned(),
-                    keeper: keeper(),
+                    keeper: environment.keeper(),
                 }
             } else {
                 let advice = match is_required {

@@ -14,7 +14,7 @@ use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::question::{Line, Screen};
 use super::super::render::BOLD;
 use super::super::terminal::can_ask;
-use super::super::{command, render, setup};
+use super::super::{command, environment, render};
 use crate::derive::{Bundle, Draft, Stamped, slug};
 use crate::plugin::protected::is_protected;
 use crate::skill::FOLDER;
@@ -169,7 +169,7 @@ fn cached(draft: &Draft) -> anyhow::Result<PathBuf> {
         && version.len() <= 64
         && version.chars().all(is_plain);
     let version = if is_name { version } else { "unversioned" };
-    let cache = setup::paths(None)?.cache;
+    let cache = environment::paths(None)?.cache;
     Ok(cache
         .join(FOLDER)
         .join(package)

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::super::super::args::{ModelArgs, PluginArgs};
-use super::super::super::sandbox::sandbox;
-use super::super::super::{flags, grants, project, render, scripts, setup};
+use super::super::super::environment::{environment, paths};
+use super::super::super::render;
 use crate::agent::AgentConfig;
 use crate::derive::{Bundle, Summary, summary};
 use crate::host::Host;
-use crate::plugin::load::PluginSet;
+use crate::operator::load::PluginLoad;
+use crate::operator::setup::{OperatorSetup, check_apart};
+use crate::operator::{confinement, grants, model, plugin_flags, project, scripts};
+use crate::plugin::startable::StartableSet;
 use crate::point::catalog::PreReason;
 use crate::point::outcome::{CountChange, NamesChange, RequestOutcome};
 use crate::point::payload::{StopReason, TurnSummary};
@@ -46,26 +49,26 @@ pub(super) async fn summarize(
     model: &ModelArgs,
     plugins: &PluginArgs,
 ) -> anyhow::Result<Summarized> {
-    let paths = setup::paths(None)?;
-    setup::check_apart(&paths)?;
-    let project = project::trusted(&paths, plugins.trust_project, false).await?;
-    flags::check_places(plugins)?;
-    let config = setup::config(&paths, model, project.as_deref())?;
-    let provider = setup::provider(&paths, &config, model, None)?;
-    let granted = grants::options(&paths, plugins, None, false)?;
-    let options = setup::load_options(&paths, &config, plugins, project, granted)?;
-    let set = PluginSet::load(&options).await.context("load plugins")?;
-    setup::check_plugins(plugins, &config, &set)?;
+    let (environment, paths) = (environment(), paths(None)?);
+    let (model, plugins) = (model.selection(), plugins.selection());
+    check_apart(&paths)?;
+    let project = project::trusted(&environment, &paths, plugins.trust_project, None).await?;
+    plugin_flags::check_places(&plugins)?;
+    let setup = OperatorSetup::read(environment, paths, &model, project)?;
+    let provider = model::select(&setup, &model, None)?;
+    let granted = grants::options(&setup.paths, &plugins.grants, None, None)?;
+    let load = PluginLoad::new(&setup, &plugins, granted)?;
+    let set = load.load().await.context("load plugins")?;
+    load.check(&set)?;
     render::plugins::warn_left_out(&set);
-    set.check_required()?;
-    set.check_relied()?;
+    let set = StartableSet::check(Arc::new(set))?;
     let name = provider.model.clone();
-    let scripts = scripts::of(&paths, &config)?;
-    let commands = sandbox(&paths, &config).await?.quiet_commands();
+    let scripts = scripts::read(&setup)?;
+    let commands = confinement::find(&setup).await?.quiet_commands();
     let host = Host::builder()
         .provider(provider.provider, provider.model)
-        .paths(paths)
-        .plugins(Arc::new(set))
+        .paths(setup.paths.clone())
+        .plugins(set)
         .scripts(scripts, commands)
         .approver(Arc::new(DenyAll(
             "no tool is called for a summary".to_owned(),
@@ -74,7 +77,7 @@ pub(super) async fn summarize(
             // One request, and nothing in it but the bundle.
             max_steps: 1,
             context_files: false,
-            ..setup::agent_config(&config)?
+            ..setup.agent_config()?
         })
         .on::<PreReason>("summary", |_caller, _request| {
             Ok(RequestOutcome {

@@ -1,11 +1,12 @@
-//! Settings of git that confined commands are given: the user's own file may hold passwords and runs programs, so that only those
-//! keys of it are passed on that say who commits and how.
+//! Settings of git that confined commands are given: the user's own file may hold passwords and
+//! runs programs, so that only those keys of it are passed on that say who commits and how.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::environment::join_folders;
 use crate::tool::process::confine::program_in;
 use crate::tool::process::{Ending, Process, base_environment};
 
@@ -29,14 +30,15 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 const CAPTURE_BYTES: usize = 256 * 1024;
 
-/// The settings in the form of git's own file; empty when there is nothing to pass on, or no git in these folders. Nothing else is
-/// run: git is not confined here, and a command may have put one of its own into a folder of `PATH`.
+/// The settings in the form of git's own file; empty when there is nothing to pass on, or no git in
+/// these folders. Nothing else is run: git is not confined here, and a command may have put one of
+/// its own into a folder of `PATH`.
 pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
     let Some(git) = program_in("git", folders.iter().cloned()) else {
         return String::new();
     };
     let mut env = base_environment();
-    let path = std::env::join_paths(folders).unwrap_or_default();
+    let path = join_folders(folders);
     env.retain(|(name, _)| name != "PATH");
     env.push(("PATH".into(), path));
     let process = Process {

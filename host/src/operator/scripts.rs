@@ -1,36 +1,38 @@
-//! Scripts of the settings: where they stand, whether their programs are there, and who else may change them.
+//! Scripts of the settings: where they stand, whether their programs are there, and who else may
+//! change them.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-use super::exit_code::bail_usage;
-use super::render;
-use super::sandbox::agent_folders;
+use super::confinement::agent_folders;
+use super::environment::{OperatorEnvironment, is_program};
+use super::grants;
+use super::setup::OperatorSetup;
+use super::usage::bail_usage;
 use crate::config::{Config, Section};
 use crate::grant::policy::Policy;
-use crate::paths::Paths;
 use crate::script::{Base, HooksConfig, Script, read_claude};
 
 /// The scripts that a session calls.
 ///
 /// # Errors
 /// Settings do not fit, with their line; or the program of a script cannot be started.
-pub(super) fn of(paths: &Paths, config: &Config) -> anyhow::Result<Vec<Script>> {
+pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
+    let (environment, paths, config) = (&setup.environment, &setup.paths, &setup.config);
     let HooksConfig { scripts, claude } = config.section()?;
-    let home = std::env::home_dir().unwrap_or_default();
+    let home = environment.home_or_empty();
     let base = Base {
         home: &home,
         settings: &paths.config,
     };
-    let policy = super::grants::policy(paths)?;
+    let policy = grants::policy(paths)?;
     // Also those that are not called: the others must not change their names with them.
     let mut names: BTreeSet<String> = scripts.keys().cloned().collect();
     let mut found = Vec::new();
     for (name, settings) in scripts.iter().filter(|(_, settings)| settings.enabled) {
         let place = place(config, &["scripts", name]);
         let script = settings.script(name, base, place.clone());
-        let script = script.and_then(|script| match missing(&script) {
+        let script = script.and_then(|script| match missing(environment, &script) {
             Some(why) => Err(why),
             None => Ok(script),
         });
@@ -43,7 +45,10 @@ pub(super) fn of(paths: &Paths, config: &Config) -> anyhow::Result<Vec<Script>> 
         match read_claude(&base.path(file), &paths.workspace, base) {
             Ok(hooks) => {
                 // Tells of those that are not supported.
-                hooks.unsupported.iter().for_each(|line| render::warn(line));
+                hooks
+                    .unsupported
+                    .iter()
+                    .for_each(|line| environment.warn(line));
                 found.extend(hooks.scripts.into_iter().map(|mut script| {
                     script.name = free_name(&script.name, &names);
                     names.insert(script.name.clone());
@@ -53,7 +58,7 @@ pub(super) fn of(paths: &Paths, config: &Config) -> anyhow::Result<Vec<Script>> 
             Err(why) => bail_usage!("{}: [hooks] claude: {why}", place(config, &["claude"])),
         }
     }
-    found.retain(|script| is_enabled(script, &policy));
+    found.retain(|script| is_enabled(environment, script, &policy));
     Ok(found)
 }
 
@@ -63,7 +68,8 @@ fn place(config: &Config, key: &[&str]) -> String {
     config.places(&key).pop().unwrap_or_default()
 }
 
-/// Returns this name, or the same with the first number that no other has: hooks of several files are counted on.
+/// Returns this name, or the same with the first number that no other has: hooks of several files
+/// are counted on.
 fn free_name(name: &str, taken: &BTreeSet<String>) -> String {
     let own = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let mut numbered = (1_u32..).map(|n| format!("{own}{n}"));
@@ -72,10 +78,10 @@ fn free_name(name: &str, taken: &BTreeSet<String>) -> String {
 }
 
 /// Whether no policy disables a script; tells of one that is.
-fn is_enabled(script: &Script, policy: &Policy) -> bool {
+fn is_enabled(environment: &OperatorEnvironment, script: &Script, policy: &Policy) -> bool {
     let by = policy.disables_script(&script.name);
     if let Some(by) = &by {
-        render::warn(&format!(
+        environment.warn(&format!(
             "{}: script `{}` is not called: {by} disables it",
             script.place, script.name
         ));
@@ -84,13 +90,12 @@ fn is_enabled(script: &Script, policy: &Policy) -> bool {
 }
 
 /// Tells of files of scripts that the agent could change: what it wrote would then judge it.
-pub(super) fn warn_writable(
-    paths: &Paths,
-    config: &Config,
-    scripts: &[Script],
-) -> anyhow::Result<()> {
-    for open in writable(paths, config, scripts)? {
-        render::warn(&format!(
+///
+/// # Errors
+/// A setting is wrong.
+pub fn warn_writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<()> {
+    for open in writable(setup, scripts)? {
+        setup.environment.warn(&format!(
             "{}: the agent can change {}, because {} is in {}; keep what guards it elsewhere",
             open.place,
             open.what,
@@ -102,34 +107,35 @@ pub(super) fn warn_writable(
 }
 
 /// A file of the operator's hooks that the agent can change.
-pub(super) struct Writable {
+pub struct WritableScript {
     /// Place of the settings that name it.
     place: String,
     /// Thing that changes with it, in words.
-    pub(super) what: String,
-    pub(super) file: PathBuf,
+    pub what: String,
+    /// Program, script or list of hooks that the agent could change.
+    pub file: PathBuf,
     /// Folder of the agent that it lies in.
-    pub(super) folder: PathBuf,
+    pub folder: PathBuf,
 }
 
 /// Finds the files of scripts, and those that list scripts, where the agent can write.
-pub(super) fn writable(
-    paths: &Paths,
-    config: &Config,
-    scripts: &[Script],
-) -> anyhow::Result<Vec<Writable>> {
-    let home = std::env::home_dir().unwrap_or_default();
+///
+/// # Errors
+/// A setting is wrong.
+pub fn writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<Vec<WritableScript>> {
+    let (environment, paths, config) = (&setup.environment, &setup.paths, &setup.config);
+    let home = environment.home_or_empty();
     let HooksConfig { claude, .. } = config.section()?;
     let base = Base {
         home: &home,
         settings: &paths.config,
     };
-    let folders = agent_folders(paths, config)?;
+    let folders = agent_folders(setup)?;
     let within = |file: &Path| folders.iter().find(|folder| is_within(file, folder));
     let mut found = Vec::new();
     for file in claude.iter().map(|file| base.path(file)) {
         if let Some(folder) = within(&file) {
-            found.push(Writable {
+            found.push(WritableScript {
                 place: place(config, &["claude"]),
                 what: "which hooks are called".to_owned(),
                 folder: folder.clone(),
@@ -139,11 +145,16 @@ pub(super) fn writable(
     }
     for script in scripts {
         let mut files = script.named_files(&home, &paths.workspace);
-        files.extend(script.command.first().and_then(|program| in_path(program)));
+        files.extend(
+            script
+                .command
+                .first()
+                .and_then(|program| environment.find_program(program)),
+        );
         let open = files
             .into_iter()
             .find_map(|file| Some((within(&file)?.clone(), file)));
-        found.extend(open.map(|(folder, file)| Writable {
+        found.extend(open.map(|(folder, file)| WritableScript {
             place: script.place.clone(),
             what: format!("what script `{}` does", script.name),
             file,
@@ -153,7 +164,8 @@ pub(super) fn writable(
     Ok(found)
 }
 
-/// Whether a file is in a folder, by its name or by what links on the way lead to. Whoever can change a link changes the file.
+/// Whether a file is in a folder, by its name or by what links on the way lead to. Whoever can
+/// change a link changes the file.
 fn is_within(file: &Path, folder: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     let own = file.parent().and_then(real).zip(file.file_name());
@@ -169,23 +181,8 @@ fn is_within(file: &Path, folder: &Path) -> bool {
         .any(|path| below(path))
 }
 
-/// Returns the program of this name in `PATH`.
-fn in_path(program: &OsStr) -> Option<PathBuf> {
-    if Path::new(program).components().count() > 1 {
-        return None;
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders)
-        .map(|folder| folder.join(program))
-        .find(|path| is_program(path))
-}
-
-fn is_program(path: &Path) -> bool {
-    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
-}
-
 /// Returns why the program of a script cannot be started, as far as that can be seen.
-fn missing(script: &Script) -> Option<String> {
+fn missing(environment: &OperatorEnvironment, script: &Script) -> Option<String> {
     let program = Path::new(script.command.first()?);
     let shown = program.display();
     if program.is_absolute() {
@@ -195,7 +192,7 @@ fn missing(script: &Script) -> Option<String> {
         return (!is_program(program))
             .then(|| format!("`{shown}` is not executable; try `chmod +x {shown}`"));
     }
-    let is_found = in_path(program.as_os_str()).is_some();
+    let is_found = environment.find_program(program.as_os_str()).is_some();
     (!is_found).then(|| format!("there is no program `{shown}` in PATH"))
 }
 

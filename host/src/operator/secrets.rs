@@ -1,64 +1,75 @@
 //! The operator's secrets: the environment first, then `secrets.toml` in the config folder.
 //!
-//! Values are handed to requests of plugins on their way out, keys of models to their provider, and neither to anything else.
+//! Values are handed to requests of plugins on their way out, keys of models to their provider, and
+//! neither to anything else.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 
-use super::edit;
-use super::exit_code::Usage;
-use super::setup::env;
+use super::environment::OperatorEnvironment;
+use super::usage::Usage;
 use crate::disk::open_if_present;
 use crate::egress::{Secret, Secrets};
 
 /// The file, with lines like `NAME = "value"`.
-pub(super) const FILE_NAME: &str = "secrets.toml";
+pub const FILE_NAME: &str = "secrets.toml";
 
 const MAX_BYTES: u64 = 1 << 20;
 
-pub(super) struct OperatorSecrets {
+/// Secrets of the operator.
+pub struct OperatorSecrets {
+    environment: Arc<OperatorEnvironment>,
     file: BTreeMap<String, Secret>,
 }
 
+debug_some!(OperatorSecrets, self, n_in_file = self.file.len());
+
 impl OperatorSecrets {
     /// Reads the file in the folder `config`, if there is one. It must be its owner's alone.
-    pub(super) fn read(config: &Path) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// Others can access the file, or a line of it is wrong.
+    pub fn read(environment: &Arc<OperatorEnvironment>, config: &Path) -> anyhow::Result<Self> {
         let path = config.join(FILE_NAME);
         let about = || Usage(format!("read secrets from {}", path.display()));
-        let file = read(&path).with_context(about)?;
+        let file = read_file(&path).with_context(about)?;
         let secret = |(name, text): (String, String)| (name, Secret::new(&text));
         let file = file.into_iter().map(secret).collect();
-        Ok(Self { file })
+        Ok(Self {
+            environment: environment.clone(),
+            file,
+        })
     }
 
-    /// A variable of the environment, or a key of this name in the file.
-    pub(super) fn variable(&self, name: &str) -> Option<String> {
-        env(name).or_else(|| Some(self.file.get(name)?.reveal().to_owned()))
+    /// Returns a variable of the environment, or a key of this name in the file.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<String> {
+        self.environment
+            .variable(name)
+            .or_else(|| Some(self.file.get(name)?.reveal().to_owned()))
     }
-}
-
-/// Keeps a secret in the file of the folder `config`, which only its owner can read.
-pub(super) fn keep(config: &Path, name: &str, value: &str) -> anyhow::Result<PathBuf> {
-    let path = config.join(FILE_NAME);
-    // A file that others can read is refused here and not when the secret is wanted.
-    read(&path)
-        .and_then(|_| edit::set(&path, "", &[(&[name], value.into())]))
-        .with_context(|| Usage(format!("keep {name} in {}", path.display())))?;
-    Ok(path)
 }
 
 impl Secrets for OperatorSecrets {
     fn get(&self, name: &str) -> Option<Secret> {
-        let set = env(name).map(|text| Secret::new(&text));
+        let set = self
+            .environment
+            .variable(name)
+            .map(|text| Secret::new(&text));
         set.or_else(|| self.file.get(name).cloned())
     }
 }
 
-fn read(path: &PathBuf) -> anyhow::Result<BTreeMap<String, String>> {
+/// Reads the secrets in a file; none where there is no file.
+///
+/// # Errors
+/// Others can access the file, or a line of it is wrong.
+pub fn read_file(path: &PathBuf) -> anyhow::Result<BTreeMap<String, String>> {
     let Some(mut file) = open_if_present(path)? else {
         return Ok(BTreeMap::new());
     };
@@ -93,7 +104,7 @@ mod tests {
         let path = folder.path().join(FILE_NAME);
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
-        let secrets = OperatorSecrets::read(folder.path());
+        let secrets = OperatorSecrets::read(&Arc::default(), folder.path());
         (folder, secrets)
     }
 
@@ -107,7 +118,8 @@ mod tests {
         );
         assert_eq!(secrets.get("RIND_TEST_OTHER"), None);
         let empty = tempfile::tempdir().unwrap();
-        assert!(OperatorSecrets::read(empty.path()).unwrap().file.is_empty());
+        let none = OperatorSecrets::read(&Arc::default(), empty.path());
+        assert!(none.unwrap().file.is_empty());
         for mode in [0o640, 0o604, 0o660] {
             let (_folder, secrets) = write("A = \"b\"", mode);
             let error = format!("{:#}", secrets.err().unwrap());

@@ -6,13 +6,15 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use tokio_util::sync::CancellationToken;
 
+use super::environment::OperatorEnvironment;
 use super::secrets::OperatorSecrets;
-use super::setup::{env, home};
+use super::setup::OperatorSetup;
 use crate::paths::Paths;
 use crate::provider::server_text::ServerText;
 use crate::provider::{KeySource, Keys};
@@ -25,16 +27,23 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
 /// Key lookup for the user who runs the program.
-pub(super) struct OperatorKeys<'a> {
+pub struct OperatorKeys<'a> {
+    environment: &'a OperatorEnvironment,
     paths: &'a Paths,
-    secrets: OperatorSecrets,
+    secrets: Arc<OperatorSecrets>,
 }
 
 impl<'a> OperatorKeys<'a> {
     /// Reads `secrets.toml`. All other sources are read when a provider needs them.
-    pub(super) fn new(paths: &'a Paths) -> anyhow::Result<Self> {
-        let secrets = OperatorSecrets::read(&paths.config)?;
-        Ok(Self { paths, secrets })
+    ///
+    /// # Errors
+    /// The file is wrong, or others can read it.
+    pub fn new(setup: &'a OperatorSetup) -> anyhow::Result<Self> {
+        Ok(Self {
+            environment: &setup.environment,
+            paths: &setup.paths,
+            secrets: setup.secrets()?,
+        })
     }
 }
 
@@ -42,15 +51,15 @@ impl Keys for OperatorKeys<'_> {
     fn variable(&self, name: &str) -> Option<String> {
         // Where requests go is said in the open.
         match name.ends_with("_URL") {
-            true => env(name),
+            true => self.environment.variable(name),
             false => self.secrets.variable(name),
         }
     }
 
     fn key(&self, source: KeySource<'_>) -> Result<String, String> {
         let key = match source {
-            KeySource::Command(command) => run(self.paths, command),
-            KeySource::File(path) => read(&place(self.paths, path)),
+            KeySource::Command(command) => run(self.environment, self.paths, command),
+            KeySource::File(path) => read(&resolve_path(self.environment, self.paths, path)),
         };
         key.map_err(|error| format!("{error:#}"))
     }
@@ -58,8 +67,9 @@ impl Keys for OperatorKeys<'_> {
 
 /// Resolves a path in the settings: a relative path is resolved from the folder of `config.toml`,
 /// and `~/` is the home folder.
-pub(super) fn place(paths: &Paths, path: &Path) -> PathBuf {
-    match (path.strip_prefix("~"), home()) {
+#[must_use]
+pub fn resolve_path(environment: &OperatorEnvironment, paths: &Paths, path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), environment.user_home()) {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => paths.config.join(path),
     }
@@ -70,13 +80,17 @@ pub(super) fn place(paths: &Paths, path: &Path) -> PathBuf {
 /// It runs in the folder of `config.toml`, not in the workspace, so `./key.sh` is a file of the
 /// operator and never one of a project. It gets the whole environment of the operator, because
 /// password managers need much of it.
-fn run(paths: &Paths, command: &[String]) -> anyhow::Result<String> {
+fn run(
+    environment: &OperatorEnvironment,
+    paths: &Paths,
+    command: &[String],
+) -> anyhow::Result<String> {
     let Some((program, args)) = command.split_first() else {
         bail!("it is empty; write a program and its arguments");
     };
     // A program name without a slash is looked up in PATH.
     let program = match program.contains('/') {
-        true => place(paths, Path::new(program)).into_os_string(),
+        true => resolve_path(environment, paths, Path::new(program)).into_os_string(),
         false => program.into(),
     };
     let folder = match paths.config.is_dir() {
@@ -85,7 +99,7 @@ fn run(paths: &Paths, command: &[String]) -> anyhow::Result<String> {
     };
     let mut process = Process::bare(program, folder);
     process.args = args.iter().map(Into::into).collect();
-    process.env = std::env::vars_os().collect();
+    process.env = environment.variables.clone().into_iter().collect();
     process.deadline = DEADLINE;
     // Uses its own thread: the caller may be an async task, where blocking on a runtime is not
     // allowed.
@@ -142,6 +156,14 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::tool::process::base_environment;
+
+    fn environment() -> OperatorEnvironment {
+        OperatorEnvironment {
+            variables: base_environment().into_iter().collect(),
+            ..OperatorEnvironment::default()
+        }
+    }
 
     fn paths(folder: &Path) -> Paths {
         Paths::under(&folder.join("home"), &folder.join("work"))
@@ -153,7 +175,7 @@ mod tests {
         let paths = paths(folder.path());
         let run = |command: &[&str]| {
             let command: Vec<String> = command.iter().map(ToString::to_string).collect();
-            run(&paths, &command).map_err(|error| format!("{error:#}"))
+            run(&environment(), &paths, &command).map_err(|error| format!("{error:#}"))
         };
         assert_eq!(
             run(&["printf", " sk-one \\nsk-two"]),
@@ -172,7 +194,7 @@ mod tests {
         let script = paths.config.join("key.sh");
         fs::write(&script, "#!/bin/sh\npwd\n").unwrap();
         fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
-        let ran = run(&paths, &["./key.sh".to_owned()]).unwrap();
+        let ran = run(&environment(), &paths, &["./key.sh".to_owned()]).unwrap();
         assert_eq!(Path::new(&ran), paths.config.canonicalize().unwrap());
     }
 
@@ -184,7 +206,7 @@ mod tests {
         let file = paths.config.join("key");
         fs::write(&file, "sk-one\nmore\n").unwrap();
         fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
-        let path = place(&paths, Path::new("key"));
+        let path = resolve_path(&environment(), &paths, Path::new("key"));
         assert_eq!(read(&path).unwrap(), "sk-one");
         fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
         let error = format!("{:#}", read(&path).unwrap_err());

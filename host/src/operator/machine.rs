@@ -1,38 +1,38 @@
 //! The programs and variables of this machine, for skills that need some.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{Access, access};
-
+use super::environment::{OperatorEnvironment, is_program};
 use crate::skill::Available;
 
 /// The machine that the program runs on.
 #[derive(Debug)]
-pub(in super::super) struct Machine {
+pub struct OperatorMachine {
+    environment: Arc<OperatorEnvironment>,
     folders: Vec<PathBuf>,
     /// Programs that were looked for: many skills need the same.
     programs: Mutex<HashMap<String, bool>>,
 }
 
-impl Machine {
-    pub(in super::super) fn new() -> Self {
-        let path = std::env::var_os("PATH").unwrap_or_default();
+impl OperatorMachine {
+    /// Looks for programs and variables in this environment.
+    #[must_use]
+    pub fn new(environment: &Arc<OperatorEnvironment>) -> Self {
         Self {
-            folders: std::env::split_paths(&path).collect(),
+            environment: environment.clone(),
+            folders: environment.path_folders().collect(),
             programs: Mutex::default(),
         }
     }
 }
 
-impl Available for Machine {
+impl Available for OperatorMachine {
     fn program(&self, name: &str) -> bool {
         let is_name = !name.is_empty() && !name.contains('/');
-        let is_there = |folder: &PathBuf| {
-            let file = folder.join(name);
-            file.is_file() && access(&file, Access::EXEC_OK).is_ok()
-        };
+        let is_there = |folder: &PathBuf| is_program(&folder.join(name));
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         let known = programs.get(name).copied();
         known.unwrap_or_else(|| {
@@ -43,8 +43,7 @@ impl Available for Machine {
     }
 
     fn variable(&self, name: &str) -> bool {
-        // The standard library panics at names that no variable can have.
-        let is_name = !name.is_empty() && !name.contains(['=', '\0']);
-        is_name && std::env::var_os(name).is_some_and(|value| !value.is_empty())
+        let value = self.environment.variables.get(OsStr::new(name));
+        value.is_some_and(|value| !value.is_empty())
     }
 }

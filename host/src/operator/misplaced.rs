@@ -1,6 +1,8 @@
-//! Settings that mean nothing: for a hook that a plugin does not have, a deadline that it does not get, a tool that there is not.
-//! A guard that was set to refuse at a misspelt point would not refuse, so it is said, with the line.
+//! Settings that mean nothing: for a hook that a plugin does not have, a deadline that it does not
+//! get, a tool that there is not. A guard that was set to refuse at a misspelt point would not
+//! refuse, so it is said, with the line.
 
+use crate::clock::millis;
 use crate::config::{Config, PluginSettings, PluginsConfig, Section};
 use crate::plugin::inspect::{HookReport, inspect};
 use crate::plugin::load::{Loaded, PluginSet};
@@ -8,7 +10,11 @@ use crate::point::catalog;
 use crate::script::Script;
 use crate::tool::policy::ToolPolicy;
 
-pub(super) fn complaints(config: &Config, plugins: &PluginSet) -> anyhow::Result<Vec<String>> {
+/// Reports settings of plugins that have no effect, with the line of each.
+///
+/// # Errors
+/// The settings of plugins are wrong.
+pub fn of_plugins(config: &Config, plugins: &PluginSet) -> anyhow::Result<Vec<String>> {
     let PluginsConfig(settings) = config.section()?;
     let mut found = Vec::new();
     for (name, settings) in &settings {
@@ -21,8 +27,10 @@ pub(super) fn complaints(config: &Config, plugins: &PluginSet) -> anyhow::Result
     Ok(found)
 }
 
-/// Reports rules for unknown tools, with the line of each. `known` are the tools, each with its plugin.
-pub(super) fn of_rules(
+/// Reports rules for unknown tools, with the line of each. `known` are the tools, each with its
+/// plugin.
+#[must_use]
+pub fn of_rules(
     config: &Config,
     policy: &ToolPolicy,
     known: &[(Option<&str>, &str)],
@@ -40,7 +48,8 @@ pub(super) fn of_rules(
 }
 
 /// Reports matchers of scripts that name no tool, with the place of each script.
-pub(super) fn of_matchers(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String> {
+#[must_use]
+pub fn of_matchers(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String> {
     let told = scripts.iter().filter_map(|script| {
         let why = script.stray_matcher(known)?;
         Some(format!("{}: script `{}`: {why}", script.place, script.name))
@@ -75,7 +84,7 @@ fn too_long(config: &Config, plugin: &Loaded, settings: &PluginSettings) -> Vec<
             found.extend(places.last().map(|place| {
                 format!(
                     "{place}: {key}: {seconds} s is more than a hook may take here, so {} hold",
-                    super::render::millis(ms)
+                    millis(ms)
                 )
             }));
         }

@@ -1,10 +1,10 @@
-//! Flags that name plugins: one that cannot be honored is an error, so that nobody believes in a guard that a typing mistake
-//! left out.
+//! Flags that name plugins: one that cannot be honored is an error, so that nobody believes in a
+//! guard that a typing mistake left out.
 
 use std::path::Path;
 
-use super::args::PluginArgs;
-use super::exit_code::{Usage, bail_usage};
+use super::settings::PluginSelection;
+use super::usage::{Usage, bail_usage};
 use crate::config::{Config, PluginsConfig};
 use crate::grant::Trust;
 use crate::grant::decide::GrantFlag;
@@ -14,8 +14,11 @@ use crate::plugin::manifest::{FILE_NAME, Manifest};
 use crate::plugin::{Error, protected};
 
 /// Checks that every `--plugin PATH` leads to a plugin.
-pub(super) fn check_places(args: &PluginArgs) -> Result<(), Usage> {
-    for path in &args.plugin {
+///
+/// # Errors
+/// One leads to none.
+pub fn check_places(selection: &PluginSelection) -> Result<(), Usage> {
+    for path in &selection.local {
         let why = match path.metadata() {
             Err(error) => error.to_string(),
             Ok(found) if !found.is_dir() => "it is not a folder".to_owned(),
@@ -39,14 +42,21 @@ fn holds_plugins(path: &Path) -> bool {
 }
 
 /// Checks that every plugin which a flag names is the one that the flag is for.
-pub(super) fn check(args: &PluginArgs, config: &Config, plugins: &PluginSet) -> anyhow::Result<()> {
-    check_local(args, plugins)?;
-    for flag in &args.grant {
+///
+/// # Errors
+/// A named plugin is not there, or cannot be what it is named for.
+pub fn check(
+    selection: &PluginSelection,
+    config: &Config,
+    plugins: &PluginSet,
+) -> anyhow::Result<()> {
+    check_local(selection, plugins)?;
+    for flag in &selection.grants {
         check_grant(flag, plugins)?;
     }
     // Also of a plugin that is not there: settings that speak of it ask for it.
     let PluginsConfig(settings) = config.section()?;
-    for name in &args.without {
+    for name in &selection.without {
         if protected::is_protected(name) {
             return Err(Usage(protected::refusal("--without", name)).into());
         }
@@ -60,12 +70,12 @@ pub(super) fn check(args: &PluginArgs, config: &Config, plugins: &PluginSet) -> 
     Ok(())
 }
 
-/// A plugin that `--plugin` names itself must not be switched off, or give way to another of its name. One of a folder of
-/// plugins may.
-fn check_local(args: &PluginArgs, plugins: &PluginSet) -> Result<(), Usage> {
+/// A plugin that `--plugin` names itself must not be switched off, or give way to another of its
+/// name. One of a folder of plugins may.
+fn check_local(selection: &PluginSelection, plugins: &PluginSet) -> Result<(), Usage> {
     let is_named = |left: &&LeftOut| {
         let folder = &left.found.folder;
-        let mut paths = args.plugin.iter();
+        let mut paths = selection.local.iter();
         left.found.trust == Trust::Local
             && paths.any(|path| path.canonicalize().is_ok_and(|path| path == *folder))
     };
@@ -126,13 +136,14 @@ fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
     }
 }
 
-pub(super) fn names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
+/// Lists the names of plugins that run and of those that do not.
+pub fn names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
     let loaded = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
     loaded.chain(plugins.left_out.iter().map(|left| left.name.as_str()))
 }
 
-/// Refuses a name that no plugin has. One whose manifest cannot be read has the name of its folder, and may be the one that is
-/// meant: then the fault of the manifest is what there is to correct.
+/// Refuses a name that no plugin has. One whose manifest cannot be read has the name of its folder,
+/// and may be the one that is meant: then the fault of the manifest is what there is to correct.
 fn unknown(flag: &str, name: &str, plugins: &PluginSet) -> Usage {
     let unreadable = plugins.left_out.iter().filter_map(|left| match &left.why {
         Why::Failed(

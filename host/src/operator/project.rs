@@ -1,17 +1,16 @@
 //! Decides whether a project's settings and plugins in `.rind` are used.
 //!
-//! The folder is read once. The question shows what was read, its digest is kept, and settings and plugins are taken from it:
-//! a change while somebody thinks about the answer changes nothing.
+//! The folder is read once. The question shows what was read, its digest is kept, and settings and
+//! plugins are taken from it: a change while somebody thinks about the answer changes nothing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use futures_util::future::BoxFuture;
 
-use super::command::{ProjectTemplate, project_templates};
-use super::exit_code::{Usage, bail_usage};
-use super::permission::ask_project;
-use super::render;
+use super::environment::OperatorEnvironment;
+use super::usage::{Usage, bail_usage};
 use crate::config::{Config, Layer, PluginsConfig};
 use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
@@ -22,44 +21,77 @@ use crate::plugin::manifest::Manifest;
 use crate::plugin::prompts;
 use crate::skill;
 
-/// Sections that a project's settings may have. The others decide where keys and commands go: those are the user's.
-pub(super) const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
+/// Sections that a project's settings may have. The others decide where keys and commands go: those
+/// are the user's.
+pub const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 
-/// Folders of a project outside of `.rind` with skills that other programs read too. They are trusted together with it.
+/// Folders of a project outside of `.rind` with skills that other programs read too. They are
+/// trusted together with it.
 const SKILL_FOLDERS: [&str; 2] = [".claude/skills", ".agents/skills"];
 
-/// Things that a project brings, as the question about it shows them.
+/// Things that a project brings, as the question about it shows them. Templates are read from its
+/// files.
 #[derive(Debug, Default)]
-pub(super) struct Brought {
+pub struct ProjectContents {
     /// Folders of the project that it is in.
-    pub(super) places: Vec<&'static str>,
+    pub places: Vec<&'static str>,
     /// Names and descriptions of plugins.
-    pub(super) plugins: Vec<(String, String)>,
+    pub plugins: Vec<(String, String)>,
     /// Names and descriptions of skills.
-    pub(super) skills: Vec<(String, String)>,
-    pub(super) templates: Vec<ProjectTemplate>,
+    pub skills: Vec<(String, String)>,
     /// Text of its settings.
-    pub(super) settings: String,
+    pub settings: String,
 }
 
-/// Returns the project's folder in its present state, when it is trusted. Asks where nothing is known and somebody can be
-/// asked; says what is left out and how to change that otherwise.
-pub(super) async fn trusted(
+/// The question whether a project is trusted.
+pub struct ProjectQuestion<'a> {
+    /// Folders, among them the workspace.
+    pub paths: &'a Paths,
+    /// Earlier answer.
+    pub trust: &'a ProjectTrust,
+    /// Files of the project, as they are used after a yes.
+    pub files: &'a HeldFolder,
+    /// Things that it brings.
+    pub contents: ProjectContents,
+}
+
+/// Lifetime of a yes to a project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProjectYes {
+    /// Lasts for this run.
+    Once,
+    /// Lasts until the project changes.
+    UntilChanged,
+}
+
+/// Asks a person whether a project is trusted.
+pub trait AskProject: Send + Sync {
+    /// Asks, and waits for the answer as long as it takes. `None` is a no.
+    fn ask<'a>(&'a self, question: &'a ProjectQuestion<'a>) -> BoxFuture<'a, Option<ProjectYes>>;
+}
+
+/// Returns the project's folder in its present state, when it is trusted. Asks where nothing is
+/// known and there is `ask`; otherwise warns that the project is not used, and how to change that.
+///
+/// # Errors
+/// The flag cannot be applied, or the remembered answers cannot be read or written.
+pub async fn trusted(
+    environment: &OperatorEnvironment,
     paths: &Paths,
     by_flag: bool,
-    has_terminal: bool,
+    ask: Option<&dyn AskProject>,
 ) -> anyhow::Result<Option<Arc<HeldFolder>>> {
     if !brings_something(paths) {
         return Ok(None);
     }
-    let held = match read(paths) {
+    let held = match read(environment, paths) {
         Ok(held) => Arc::new(held),
         Err(error) if by_flag => {
             return Err(anyhow::Error::new(error)
                 .context(Usage("--trust-project cannot be applied".to_owned())));
         }
         Err(error) => {
-            render::warn(&format!("the project's .rind is not used: {error}"));
+            environment.warn(&format!("the project's .rind is not used: {error}"));
             return Ok(None);
         }
     };
@@ -71,29 +103,32 @@ pub(super) async fn trusted(
     if trust == ProjectTrust::Trusted {
         return Ok(Some(held));
     }
-    if !has_terminal {
+    let Some(ask) = ask else {
         let why = match trust {
             ProjectTrust::Changed { .. } => "has changed since it was trusted",
             _ => "is not trusted",
         };
-        render::warn(&format!(
+        environment.warn(&format!(
             "the project's .rind is not used: it {why}, and there is no terminal to ask at; review it and pass \
              --trust-project, or answer at a terminal"
         ));
         return Ok(None);
-    }
-    let brought = Brought {
-        places: places(paths),
-        plugins: plugins(paths, &held),
-        skills: skills(paths, &held),
-        templates: project_templates(paths, &held),
-        settings: settings(paths, &held),
     };
-    let answer = ask_project(&paths.workspace, &trust, &brought).await;
-    let Some(is_always) = answer else {
+    let question = ProjectQuestion {
+        paths,
+        trust: &trust,
+        files: &held,
+        contents: ProjectContents {
+            places: places(paths),
+            plugins: plugins(paths, &held),
+            skills: skills(paths, &held),
+            settings: settings(paths, &held),
+        },
+    };
+    let Some(yes) = ask.ask(&question).await else {
         return Ok(None);
     };
-    if is_always {
+    if yes == ProjectYes::UntilChanged {
         let digest = held.digest().to_owned();
         projects
             .trust(&paths.workspace, digest, crate::clock::now_text())
@@ -102,11 +137,17 @@ pub(super) async fn trusted(
     Ok(Some(held))
 }
 
-pub(super) fn source(paths: &Paths) -> Source {
+/// Returns the place of the project's plugins.
+#[must_use]
+pub fn source(paths: &Paths) -> Source {
     Source::new(Trust::Project, paths.project().join("plugins"))
 }
 
-pub(super) fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
+/// Returns the settings of a trusted project.
+///
+/// # Errors
+/// They are not text, wrong, or set something that only the user may set.
+pub fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
     let mut layers = Vec::new();
     for (path, bytes) in setting_files(paths, held) {
         let text = String::from_utf8(bytes.to_vec())
@@ -133,7 +174,7 @@ pub(super) fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Lay
 }
 
 /// Reads the project's `.rind`, and the folders of skills that other programs read too.
-fn read(paths: &Paths) -> Result<HeldFolder, ProjectError> {
+fn read(environment: &OperatorEnvironment, paths: &Paths) -> Result<HeldFolder, ProjectError> {
     let own = paths.project();
     let own = match own.symlink_metadata() {
         Ok(_) => HeldFolder::read(&own)?,
@@ -163,7 +204,7 @@ fn read(paths: &Paths) -> Result<HeldFolder, ProjectError> {
             |folder| match HeldFolder::read_linked(&folder, &paths.workspace) {
                 Ok((held, refused)) => {
                     for why in refused {
-                        render::warn(&format!(
+                        environment.warn(&format!(
                             "a file of the project's skills is not used: {why}"
                         ));
                     }
@@ -171,7 +212,7 @@ fn read(paths: &Paths) -> Result<HeldFolder, ProjectError> {
                 }
                 Err(error) => {
                     let shown = folder.display();
-                    render::warn(&format!(
+                    environment.warn(&format!(
                         "the project's skills in {shown} are not used: {error}"
                     ));
                     None

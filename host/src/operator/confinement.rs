@@ -1,13 +1,15 @@
-//! Builds the confinement of commands from the settings and the environment, and checks that it works on this machine.
+//! Builds the confinement of commands from the settings and the environment, and checks that it
+//! works on this machine.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::exit_code::{Usage, bail_usage};
+use super::environment::OperatorEnvironment;
 use super::git_settings::git_settings;
-use super::render;
-use crate::config::Config;
+use super::setup::OperatorSetup;
+use super::usage::{Usage, bail_usage};
 use crate::paths::Paths;
 use crate::tool::builtin::{Commands, Confining, Retried};
 use crate::tool::process::confine::{
@@ -16,12 +18,17 @@ use crate::tool::process::confine::{
 };
 use crate::tool::sandbox::{Choice, Need, SandboxConfig, commands};
 
-pub(super) struct Sandbox {
-    pub(super) config: SandboxConfig,
+/// The way in which commands of `bash` are confined on this machine, or the reason why they are
+/// not.
+#[derive(Debug)]
+pub struct CommandConfinement {
+    /// Settings of the confinement.
+    pub(crate) config: SandboxConfig,
     /// Confinement of commands, or the reason why there is none.
-    pub(super) detected: Result<Detected, Obstacle>,
+    pub detected: Result<Detected, Obstacle>,
     /// Confinement that each call tries to set up again, where that has failed.
     retried: Option<Retried>,
+    environment: Arc<OperatorEnvironment>,
 }
 
 /// A search for the mechanism that confines commands, which can be repeated.
@@ -72,28 +79,38 @@ impl Search {
 }
 
 /// Finds out how commands can be confined. Done once in a process, because it starts one.
-pub(super) async fn sandbox(paths: &Paths, config: &Config) -> anyhow::Result<Sandbox> {
-    sandbox_of(paths, config.section()?, &own_folders(paths)).await
+///
+/// # Errors
+/// A setting is wrong.
+pub async fn find(setup: &OperatorSetup) -> anyhow::Result<CommandConfinement> {
+    let (environment, paths) = (&setup.environment, &setup.paths);
+    let own = own_folders(paths);
+    find_with(environment, paths, setup.config.section()?, &own).await
 }
 
-/// Finds the way in which commands run, with settings that are not all those of a file. `own` are the folders that no command may
-/// see.
-pub(super) async fn sandbox_of(
+/// Finds the way in which commands run, with settings that are not all those of a file. `own` are
+/// the folders that no command may see.
+///
+/// # Errors
+/// A setting is wrong.
+pub(crate) async fn find_with(
+    environment: &Arc<OperatorEnvironment>,
     paths: &Paths,
     config: SandboxConfig,
     own: &[PathBuf],
-) -> anyhow::Result<Sandbox> {
+) -> anyhow::Result<CommandConfinement> {
     if config.need() == Need::Off {
         let why = "`bash = \"off\"` in [sandbox] of config.toml".to_owned();
-        return Ok(Sandbox {
+        return Ok(CommandConfinement {
+            environment: environment.clone(),
             config,
             detected: Err(Obstacle::Missing(why)),
             retried: None,
         });
     }
-    let mut wanted = confinement(paths, &config, own)?;
+    let mut wanted = confinement(environment, paths, &config, own)?;
     // These programs run unconfined.
-    let folders: Vec<PathBuf> = not_writable(path_folders(), &wanted.write).collect();
+    let folders: Vec<PathBuf> = not_writable(path_folders(environment), &wanted.write).collect();
     wanted.git_settings = git_settings(&folders).await;
     let search = Search {
         wanted,
@@ -103,40 +120,44 @@ pub(super) async fn sandbox_of(
         forbidden: paths.data.clone(),
     };
     let detected = search.run().await;
-    Ok(Sandbox {
+    Ok(CommandConfinement {
+        environment: environment.clone(),
         config,
         retried: matches!(detected, Err(Obstacle::Failed(_))).then(|| search.retried()),
         detected,
     })
 }
 
-impl Sandbox {
+impl CommandConfinement {
     /// Returns the way in which commands of `bash` run.
-    pub(super) fn quiet_commands(&self) -> Commands {
+    #[must_use]
+    pub fn quiet_commands(&self) -> Commands {
         commands(
             &self.config,
             &self.detected,
-            keeper(),
+            self.environment.keeper(),
             self.retried.as_ref(),
         )
     }
 
     /// Returns the reason why commands are refused, or would be where they must run confined.
-    pub(super) fn why_refused(&self) -> Option<&str> {
+    #[must_use]
+    pub fn why_refused(&self) -> Option<&str> {
         self.detected.as_ref().err().map(Obstacle::why)
     }
 
-    /// Returns the way in which commands run, and says so when it is not what was hoped for.
-    pub(super) fn commands(&self) -> Commands {
+    /// Returns the way in which commands run, and warns when they run unconfined or are refused.
+    #[must_use]
+    pub fn commands(&self) -> Commands {
         let commands = self.quiet_commands();
         match &commands.confining {
-            Confining::Unconfined { why, .. } => warn_unconfined(why),
-            Confining::Refused(why) => render::warn(&format!(
+            Confining::Unconfined { why, .. } => warn_unconfined(&self.environment, why),
+            Confining::Refused(why) => self.environment.warn(&format!(
                 "bash is refused, because its commands must run confined and cannot: {why}; see `rind doctor`"
             )),
             Confining::Retried(_) => {
                 let why = self.why_refused().unwrap_or_default();
-                render::warn(&format!(
+                self.environment.warn(&format!(
                     "bash is refused until its commands can be confined, which each call tries again: {why}; see `rind doctor`"
                 ));
             }
@@ -146,32 +167,30 @@ impl Sandbox {
     }
 }
 
-/// Rind's own binary, which ends what unconfined commands leave behind.
-pub(super) fn keeper() -> Option<PathBuf> {
-    // Only Linux hands what lost its parent to another process than the first.
-    let program = std::env::current_exe().ok();
-    program.filter(|_| cfg!(target_os = "linux"))
-}
-
 /// Warns that nothing confines commands, for this reason.
-pub(super) fn warn_unconfined(why: &str) {
-    render::warn(&format!(
+pub fn warn_unconfined(environment: &OperatorEnvironment, why: &str) {
+    environment.warn(&format!(
         "commands of bash run unconfined: {why}; see `rind doctor`"
     ));
 }
 
-/// Folders of Rind's own, which no command may see.
-pub(super) fn own_folders(paths: &Paths) -> Vec<PathBuf> {
+/// Returns Rind's own folders, which no command may see.
+#[must_use]
+pub fn own_folders(paths: &Paths) -> Vec<PathBuf> {
     [&paths.config, &paths.data, &paths.cache]
         .map(Clone::clone)
         .to_vec()
 }
 
-/// Returns the folders that tools of the agent may write in: the workspace, and those that the settings open to commands.
-pub(super) fn agent_folders(paths: &Paths, config: &Config) -> anyhow::Result<Vec<PathBuf>> {
-    let config: SandboxConfig = config.section()?;
-    let home = std::env::home_dir().unwrap_or_default();
-    let mut folders = vec![paths.workspace.clone()];
+/// Returns the folders that tools of the agent may write in: the workspace, and those that the
+/// settings open to commands.
+///
+/// # Errors
+/// A setting is wrong.
+pub fn agent_folders(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
+    let config: SandboxConfig = setup.config.section()?;
+    let home = setup.environment.home_or_empty();
+    let mut folders = vec![setup.paths.workspace.clone()];
     for text in &config.write {
         folders.push(expanded(text, &home)?);
     }
@@ -180,11 +199,12 @@ pub(super) fn agent_folders(paths: &Paths, config: &Config) -> anyhow::Result<Ve
 }
 
 fn confinement(
+    environment: &OperatorEnvironment,
     paths: &Paths,
     config: &SandboxConfig,
     own: &[PathBuf],
 ) -> anyhow::Result<Confinement> {
-    let home = std::env::home_dir().unwrap_or_default();
+    let home = environment.home_or_empty();
     let home = home.canonicalize().unwrap_or(home);
     let mut write = vec![paths.workspace.clone()];
     for text in &config.write {
@@ -203,11 +223,14 @@ fn confinement(
     for text in &config.read {
         read.push(opened(text, &home, own)?);
     }
-    add_programs(&mut read, &home, own, path_folders());
+    add_programs(&mut read, &home, own, path_folders(environment));
     let named = tool_folders_of(&config.env.environment());
     add_programs(&mut read, &home, own, named);
     Ok(Confinement {
-        helper: std::env::current_exe().context("find rind's own program")?,
+        helper: environment
+            .program
+            .clone()
+            .context("find rind's own program")?,
         mechanism: Mechanism::Namespaces,
         write,
         read,
@@ -230,8 +253,9 @@ fn add_programs(read: &mut Vec<PathBuf>, home: &Path, own: &[PathBuf], folders: 
     }
 }
 
-/// Returns the folder in which git keeps a linked worktree's data, when the workspace is one. The workspace names the folder,
-/// and could name any; only one that names the workspace in turn counts.
+/// Returns the folder in which git keeps a linked worktree's data, when the workspace is one. The
+/// workspace names the folder, and could name any; only one that names the workspace in turn
+/// counts.
 fn worktree_folder(workspace: &Path) -> Option<PathBuf> {
     let line = |path: PathBuf| std::fs::read_to_string(path).ok();
     let own = workspace.join(".git");
@@ -259,11 +283,9 @@ fn not_writable(folders: Vec<PathBuf>, write: &[PathBuf]) -> impl Iterator<Item 
     })
 }
 
-fn path_folders() -> Vec<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .filter(|folder| folder.is_absolute())
-        .collect()
+fn path_folders(environment: &OperatorEnvironment) -> Vec<PathBuf> {
+    let folders = environment.path_folders();
+    folders.filter(|folder| folder.is_absolute()).collect()
 }
 
 /// A path that the settings open to commands.

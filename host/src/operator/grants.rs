@@ -1,0 +1,44 @@
+//! The operator's say about permissions of plugins: policy files, remembered answers, and who is
+//! asked.
+//!
+//! The only way to a grant besides the files: nothing that a model or a plugin can call leads here.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+
+use crate::grant::answers::Answers;
+use crate::grant::ask::{Ask, GrantOptions};
+use crate::grant::decide::GrantFlag;
+use crate::grant::policy::Policy;
+use crate::paths::{ADMIN_POLICY, Paths};
+
+/// Returns the options for granting permissions to plugins. `session` is the id of a session that
+/// goes on; without `ask` no question is put.
+///
+/// # Errors
+/// A policy or the remembered answers cannot be read.
+pub fn options(
+    paths: &Paths,
+    flags: &[GrantFlag],
+    session: Option<String>,
+    ask: Option<Arc<dyn Ask>>,
+) -> anyhow::Result<GrantOptions> {
+    Ok(GrantOptions {
+        policy: policy(paths)?,
+        answers: Some(Answers::read(&paths.grants())?),
+        session,
+        flags: flags.to_vec(),
+        ask,
+    })
+}
+
+/// Reads the policies of the administrator and the user.
+///
+/// # Errors
+/// One of them cannot be read.
+pub fn policy(paths: &Paths) -> anyhow::Result<Policy> {
+    Policy::read(&[PathBuf::from(ADMIN_POLICY), paths.user_policy()])
+        .context("read what plugins are allowed")
+}

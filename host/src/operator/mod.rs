@@ -1,0 +1,29 @@
+//! Rules of the operator: from a run's settings to a host that obeys them.
+//!
+//! A program resolves its arguments and environment once, into
+//! [`RunSettings`](settings::RunSettings) and an
+//! [`OperatorEnvironment`](environment::OperatorEnvironment). From these, the layer reads the
+//! operator's files, decides on trust, policy, secrets and confinement, loads the plugins and makes
+//! the host. It knows no command line and no terminal: questions go to traits that the program
+//! implements, warnings to its function, and the process environment is not read here.
+
+pub mod confinement;
+pub mod environment;
+mod git_settings;
+pub mod grants;
+pub mod host;
+pub mod keys;
+pub mod load;
+pub mod machine;
+pub mod managed;
+pub mod misplaced;
+pub mod model;
+pub mod plugin_flags;
+pub mod project;
+pub mod scripts;
+pub mod secrets;
+pub mod settings;
+pub mod setup;
+pub mod skills;
+pub mod start;
+pub mod usage;

@@ -1,0 +1,44 @@
+//! Sets of plugins that a session may be opened with: the one place where the guards are checked.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::Error;
+use super::load::PluginSet;
+
+/// A set of plugins in which every guard runs: those that a policy requires, and those that the
+/// operator relies on.
+///
+/// Only [`check`](Self::check) makes one, and only a startable set can be opened, so no session
+/// starts without its guards.
+#[derive(Clone, Debug)]
+pub struct StartableSet<S = Arc<PluginSet>>(S);
+
+impl<S: Deref<Target = PluginSet>> StartableSet<S> {
+    /// Checks that every guard runs.
+    ///
+    /// # Errors
+    /// A policy requires a plugin that does not run, or the operator relies on one. The error says
+    /// why it does not run, and how to go on without it.
+    pub fn check(set: S) -> Result<Self, Error> {
+        set.check_required()?;
+        set.check_relied()?;
+        Ok(Self(set))
+    }
+}
+
+impl StartableSet {
+    /// Returns the set, to share it.
+    #[must_use]
+    pub fn shared(&self) -> &Arc<PluginSet> {
+        &self.0
+    }
+}
+
+impl<S: Deref<Target = PluginSet>> Deref for StartableSet<S> {
+    type Target = PluginSet;
+
+    fn deref(&self) -> &PluginSet {
+        &self.0
+    }
+}
