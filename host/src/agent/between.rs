@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use super::agent::Agent;
+use super::outcome::Error;
 use super::scope::Spent;
-use super::{Agent, Error};
 use crate::event::Event;
 use crate::message::Usage;
 use crate::point::caller::Caller;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::emit::chain;
+use super::outcome::chain;
 use super::scope::TurnScope;
 use crate::message::{Attachment, Blob, Content, Message, Part, Parts};
 use crate::provider::{Images, Request};

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use super::emit::blocked;
 use super::scope::TurnScope;
+use super::stop::blocked;
 use crate::event::Event;
 use crate::message::{EffectClass, ToolCall, ToolResult};
 use crate::point::caller::Caller;

@@ -11,7 +11,8 @@ use futures_util::StreamExt;
 
 use super::call::{Allowed, By, RanCall};
 use super::skill;
-use super::turn::{Stop, Turn};
+use super::stop::Stop;
+use super::turn::Turn;
 use crate::message::{Content, EffectClass, Message, Role, ToolCall};
 use crate::point::dispatch::Dispatched;
 use crate::point::outcome::Injection;

@@ -8,8 +8,9 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use super::agent::Agent;
+use super::outcome::Error;
 use super::scope::TurnScope;
-use super::{Agent, Error};
 use crate::event::Event;
 use crate::point::Point;
 use crate::point::caller::Caller;

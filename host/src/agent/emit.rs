@@ -3,15 +3,15 @@
 use std::sync::{Arc, MutexGuard};
 
 use super::call::RanCall;
-use super::input::refused;
-use super::turn::{Stop, Turn};
+use super::stop::{Stop, blocked, refused};
+use super::turn::Turn;
 use crate::event::Event;
 use crate::lock::lock;
 use crate::message::Message;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::{AttributedText, Dispatched, HookVerdict};
+use crate::point::dispatch::Dispatched;
 use crate::point::outcome::Injection;
 use crate::session::Body;
 
@@ -111,24 +111,4 @@ impl Turn<'_> {
     pub(super) fn emit(&self, event: Event) {
         self.agent.spec.events.emit(event);
     }
-}
-
-/// Returns the refusal, if a hook refused.
-pub(super) fn blocked<T>(dispatched: &Dispatched<T>) -> Option<&AttributedText> {
-    match &dispatched.verdict {
-        HookVerdict::Block(said) => Some(said),
-        _ => None,
-    }
-}
-
-/// An error and its causes in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

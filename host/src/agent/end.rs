@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::emit::{blocked, chain};
-use super::input::held_back;
-use super::turn::{Stop, Turn};
-use super::{Error, TurnOutcome};
+use super::outcome::{Error, TurnOutcome, chain};
+use super::stop::{Stop, blocked, held_back};
+use super::turn::Turn;
 use crate::event::Event;
 use crate::message::{Message, Role};
 use crate::point::catalog as at;

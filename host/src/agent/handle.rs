@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::Agent;
+use super::agent::Agent;
 use super::blobs::unreadable;
 use super::scope::{ActiveTurns, TurnScope};
 use super::sink::{KeepInStore, Outlet, log};

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::assess::{assess, settle};
-use super::emit::blocked;
 use super::steering::{Queue, Queued};
-use super::turn::{Stop, Turn};
+use super::stop::{Stop, blocked, refused};
+use super::turn::Turn;
 use crate::event::Event;
 use crate::message::{Attachment, Message, Origin, Role};
 use crate::point::catalog as at;
-use crate::point::dispatch::{AttributedText, Dispatched};
+use crate::point::dispatch::Dispatched;
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnInput};
 
@@ -135,21 +135,4 @@ impl Turn<'_> {
             .extend(self.scope.keep_attached(attached).await);
         message
     }
-}
-
-/// Ends the turn when a hook refused.
-pub(super) fn refused(what: &str, said: Option<&AttributedText>) -> Result<(), Stop> {
-    said.map_or(Ok(()), |said| Err(refusal(what, said)))
-}
-
-/// Placeholder for an answer that a hook withheld, or stopped while it was written.
-pub(super) fn held_back(AttributedText { plugin, text }: &AttributedText) -> String {
-    format!("[the answer was held back by plugin {plugin}: {text}]")
-}
-
-/// Returns the stop of a turn that a hook refused to continue.
-pub(super) fn refusal(what: &str, AttributedText { plugin, text }: &AttributedText) -> Stop {
-    Stop::Blocked(format!(
-        "[the {what} was refused by plugin {plugin}: {text}]"
-    ))
 }

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::Agent;
+use super::agent::Agent;
 use super::scope::TurnScope;
 use crate::event::Event;
 use crate::lock::lock;

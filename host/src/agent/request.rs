@@ -7,9 +7,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::emit::{blocked, chain};
+use super::outcome::chain;
 use super::pending::{Heard, Pending};
 use super::scope::TurnScope;
+use super::stop::blocked;
 use super::stream::tell_retry;
 use crate::event::Event;
 use crate::point::Point;

@@ -14,11 +14,11 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::AgentSpec;
 use super::halt::Halt;
 use super::host_calls::{HostCall, HostCallCounts};
 use super::sink::AgentSink;
 use super::skill::{ActiveSkills, SkillMemory, SkillParts};
+use super::spec::AgentSpec;
 use super::watchers::JudgedCall;
 use crate::event::Event;
 use crate::lock::lock;

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::calls::leave_out;
-use super::emit::blocked;
-use super::input::{held_back, refusal, refused};
 use super::request::{NoAnswer, apply};
+use super::stop::{Stop, blocked, held_back, refusal, refused};
 use super::stream::{Live, tell_retry};
-use super::turn::{Stop, Turn};
+use super::turn::Turn;
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role, ToolCall};
 use crate::point::catalog as at;

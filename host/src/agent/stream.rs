@@ -17,9 +17,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::emit::blocked;
 use super::pending::Heard;
 use super::scope::TurnScope;
+use super::stop::blocked;
 use crate::event::Event;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;

@@ -1,7 +1,8 @@
 //! The system prompt of a turn: collected, edited, frozen, rendered.
 
 use super::skill;
-use super::turn::{Stop, Turn};
+use super::stop::Stop;
+use super::turn::Turn;
 use crate::event::Event;
 use crate::point::catalog as at;
 use crate::point::outcome::Level;

@@ -10,22 +10,22 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::agent::Agent;
 use super::call::RanCall;
-use super::emit::blocked;
-use super::input::held_back;
+use super::outcome::{Error, TurnOutcome};
 use super::reflect::{MARK, Reflected};
 use super::scope::TurnScope;
 use super::step::Shortfall;
+use super::stop::{Stop, blocked, held_back};
 use super::stream::{Progress, goes_on_from};
-use super::{Agent, Error, TurnOutcome};
 use crate::event::Event;
 use crate::message::{Attachment, Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
 use crate::point::outcome::Level;
-use crate::point::payload::{TurnInput, UsedTool};
+use crate::point::payload::{Source, TurnInput, UsedTool};
 use crate::provider::SystemBlock;
-use crate::session::{self, Body};
+use crate::session::Body;
 
 /// Time that tools have, after the user interrupted, to stop by themselves and report what they did so far. A little longer
 /// than what a call is given once its token is set.
@@ -53,24 +53,6 @@ const EMPTY_AGAIN: &str =
 /// Note for the model about what a dropped turn left open.
 const DROPPED: &str = "[interrupted: the turn before was dropped before this call had a result]";
 
-/// Reason why a turn ended early.
-pub(super) enum Stop {
-    /// A hook refused to continue. The text says who and why.
-    Blocked(String),
-    /// The step limit was reached; the output says so.
-    MaxSteps,
-    Cancelled,
-    /// The provider gave no answer, for this reason.
-    Provider(String),
-    Host(Error),
-}
-
-impl From<session::Error> for Stop {
-    fn from(error: session::Error) -> Self {
-        Self::Host(error.into())
-    }
-}
-
 #[derive(Clone, Debug)]
 pub(super) enum Work {
     Answer {
@@ -79,6 +61,55 @@ pub(super) enum Work {
     },
     /// Replaces older messages with a summary and answers nothing.
     Compact,
+}
+
+impl Agent {
+    /// Runs one turn: from `input` to the final output.
+    ///
+    /// However the turn ends, every tool call in the session has a result and `turn-end` has fired. A set `cancel` ends it
+    /// at the next await with [`StopReason::Cancelled`](crate::point::payload::StopReason::Cancelled). When this future is
+    /// dropped instead, the next turn closes what was left open.
+    ///
+    /// # Errors
+    /// Only when the host itself fails, which means: the session cannot be written.
+    pub(crate) async fn run_turn(
+        &mut self,
+        input: &str,
+        source: Source,
+        command: Option<String>,
+        attached: Vec<Attachment>,
+        cancel: &CancellationToken,
+    ) -> Result<TurnOutcome, Error> {
+        self.announce();
+        self.take_replacements(None);
+        let input = TurnInput {
+            text: input.to_owned(),
+            source,
+        };
+        let work = Work::Answer { command };
+        let mut turn = Turn::new(self, input, work, cancel.clone());
+        turn.attached = attached.into();
+        turn.run().await
+    }
+
+    /// Replaces all but the newest messages with a summary, as compaction does when a conversation grows too long. It is a turn
+    /// that answers nothing: hooks of compaction may use all of a turn, and what they use is counted.
+    ///
+    /// # Errors
+    /// The session cannot be written.
+    pub(crate) async fn compact(
+        &mut self,
+        cancel: &CancellationToken,
+    ) -> Result<TurnOutcome, Error> {
+        self.announce();
+        let input = TurnInput {
+            text: "/compact".to_owned(),
+            source: Source::Terminal,
+        };
+        Turn::new(self, input, Work::Compact, cancel.clone())
+            .run()
+            .await
+    }
 }
 
 pub(super) struct Turn<'a> {

@@ -25,9 +25,8 @@ use std::time::Duration;
 
 pub use config::{ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check};
 
-pub(super) use live::{add, add_tools, live_part};
+pub(super) use live::{add_tools, live_part};
 pub(super) use prepare::Archiving;
-pub(super) use spawn::BY_NAME_ONLY;
 
 /// A turn that is being moved: its holder and what was taken out, or how many messages and why not.
 pub(super) type Moving = JoinHandle<Result<(String, Slice), (u32, session::Error)>>;
@@ -37,8 +36,8 @@ use tokio::task::JoinHandle;
 use self::finished::Finished;
 use self::prepare::Prepared;
 use self::trigger::Facts;
-use super::Agent;
-use super::emit::chain;
+use super::agent::Agent;
+use super::outcome::chain;
 use super::scope::TurnScope;
 use super::turn::Turn;
 use crate::event::Event;

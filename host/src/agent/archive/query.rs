@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::transcript::{fenced, render, search};
 use crate::agent::ask::HostQuestion;
-use crate::agent::emit::chain;
+use crate::agent::outcome::chain;
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::message::{EffectClass, Message, ToolSpec};
 use crate::session::{Body, Entry};

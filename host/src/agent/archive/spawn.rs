@@ -5,15 +5,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::agent::host_calls::agent_id;
 use crate::agent::scope::{ActiveTurns, TurnScope};
+use crate::agent::spec::{BY_NAME_ONLY, agent_id};
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::handle::AgentTask;
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
-
-/// Tools that a subagent gets only by name: it should do its task and not hand it on.
-pub(in crate::agent) const BY_NAME_ONLY: [&str; 2] = ["query_subagent", "spawn_subagent"];
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -8,8 +8,6 @@ mod person;
 mod subagent;
 mod tool;
 
-pub(super) use subagent::agent_id;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -6,9 +6,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{HostCall, PendingAccess, check_text, interrupted};
+use crate::agent::agent::Agent;
+use crate::agent::config::AgentConfig;
+use crate::agent::outcome::{Error, TurnOutcome};
 use crate::agent::scope::{Family, TurnScope};
 use crate::agent::skill::Ready;
-use crate::agent::{Agent, AgentConfig, AgentSpec, TurnOutcome};
+use crate::agent::spec::{AgentSpec, agent_id};
 use crate::event::Event;
 use crate::message::Usage;
 use crate::point::caller::Caller;
@@ -26,21 +29,10 @@ use crate::tool::registry::ToolRegistry;
 /// out the same task again and again is stopped.
 const MAX_SPAWNED: u32 = 16;
 
-/// Digits of an agent's id. A session has few of them, and people read it.
-const ID_DIGITS: usize = 8;
-
 /// System prompt that tells a subagent its role.
 const PLACE: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so \
  decide \
      what you can and say what you could not do. Answer with what was asked for and nothing else.";
-
-/// A fresh id for a subagent: what it is, and some digits.
-pub(in crate::agent) fn agent_id(kind: &str) -> Arc<str> {
-    let id = crate::clock::new_id();
-    // The end of an id is random, its beginning the time.
-    let digits = id.get(id.len().saturating_sub(ID_DIGITS)..);
-    format!("{kind}-{}", digits.unwrap_or(&id)).into()
-}
 
 impl TurnScope {
     /// Runs a subagent for a plugin to its end and returns its answer.
@@ -298,7 +290,7 @@ impl Run {
 }
 
 /// Converts the end of the subagent's turn into an answer for the plugin.
-fn answer_of(outcome: Result<TurnOutcome, crate::agent::Error>) -> Result<String, HandleError> {
+fn answer_of(outcome: Result<TurnOutcome, Error>) -> Result<String, HandleError> {
     let outcome = outcome.map_err(|error| {
         tracing::error!(%error, "a subagent failed");
         HandleError::Failed("the session of the subagent cannot be written".to_owned())

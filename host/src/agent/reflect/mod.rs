@@ -10,7 +10,8 @@ mod second;
 pub use config::ReflectConfig;
 pub(super) use second::Reflected;
 
-use super::turn::{Stop, Turn};
+use super::stop::Stop;
+use super::turn::Turn;
 use crate::point::catalog as at;
 use crate::point::outcome::{Level, VerdictChange};
 use crate::point::payload::{ReflectVerdict, Reflection};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::active::decides_on;
 use super::model::ModelMemory;
 use super::{Ready, head};
-use crate::agent::AgentSpec;
+use crate::agent::spec::AgentSpec;
 use crate::grant::Trust;
 use crate::lock::lock;
 use crate::session::{Body, Session};

@@ -9,11 +9,11 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::{ActiveSkill, Gate, Invoker, Ready};
-use crate::agent::Agent;
-use crate::agent::emit::blocked;
-use crate::agent::host_calls::agent_id;
+use crate::agent::agent::Agent;
 use crate::agent::scope::TurnScope;
-use crate::agent::turn::{Stop, Turn};
+use crate::agent::spec::agent_id;
+use crate::agent::stop::{Stop, blocked, refused};
+use crate::agent::turn::Turn;
 use crate::message::{Message, Role};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
@@ -124,7 +124,7 @@ impl Turn<'_> {
         })?;
         let message = Message::text(Role::Assistant, answer);
         let reviewed = self.dispatch::<at::PostReason>(message).await;
-        crate::agent::input::refused("answer", blocked(&reviewed))?;
+        refused("answer", blocked(&reviewed))?;
         let message = reviewed.value;
         let text = message.joined_text();
         self.push(message).await?;

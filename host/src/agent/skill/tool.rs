@@ -10,9 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::read::{files_of, page, read};
 use super::{Gate, Invoker, head};
-use crate::agent::AgentSpec;
-use crate::agent::archive::add;
 use crate::agent::scope::{ActiveTurns, TurnScope};
+use crate::agent::spec::AgentSpec;
 use crate::message::{EffectClass, SkillPart, ToolSpec};
 use crate::skill::{Context, Invocation, Skill};
 use crate::tool::builtin::{spec_of, until_cancelled};
@@ -62,7 +61,7 @@ pub(in crate::agent) fn add_tool(spec: &mut AgentSpec, active_turns: &ActiveTurn
         ),
         active_turns: active_turns.clone(),
     };
-    add(spec, Arc::new(tool));
+    spec.add_built_in(Arc::new(tool));
 }
 
 async fn answer(
