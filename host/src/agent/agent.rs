@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::emitter::Emitter;
 use super::outcome::Error;
 use super::replace::Replacements;
 use super::scope::{Family, TurnScope};
 use super::sink::{AgentSink, Outlet};
-use super::skill::{ActiveSkills, Invoked};
+use super::skill::active::ActiveSkills;
+use super::skill::ready::Invoked;
 use super::spec::AgentSpec;
 use super::steering::SteerHandle;
 use super::{archive, compact};
@@ -67,12 +69,17 @@ impl Agent {
             events: spec.events.clone(),
             keep: spec.keep_in_store.clone(),
         };
-        let sink = AgentSink::new(outlet, spec.name.clone(), &family);
+        let sink = AgentSink::new(
+            outlet,
+            spec.name.clone(),
+            family.halt.clone(),
+            family.root.clone(),
+        );
         let sink = Arc::new(sink);
         Self {
             dispatcher: Arc::new(match &family.parent {
                 None => Dispatcher::new(spec.hooks.clone(), sink.clone()),
-                Some(parent) => parent.dispatcher.for_subagent(sink.clone()),
+                Some(parent) => parent.emitter.dispatcher.for_subagent(sink.clone()),
             }),
             sink,
             steering: SteerHandle::default(),
@@ -148,8 +155,11 @@ impl Agent {
     pub(super) fn enter_turn(&mut self, cancel: CancellationToken) -> Arc<TurnScope> {
         let scope = TurnScope::new(
             self.spec.clone(),
-            self.dispatcher.clone(),
-            self.sink.clone(),
+            Emitter::new(
+                self.spec.clone(),
+                self.dispatcher.clone(),
+                self.sink.clone(),
+            ),
             self.approvals.clone(),
             self.skills.clone(),
             self.family.clone(),

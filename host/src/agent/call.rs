@@ -138,14 +138,14 @@ impl TurnScope {
     }
 
     fn plugin_of(&self, call: &ToolCall) -> Option<String> {
-        let tools = self.tools();
+        let tools = self.skills.tools();
         let known = tools.get(&call.name);
         known.and_then(|entry| entry.spec.plugin.clone())
     }
 
     async fn emit_call(&self, by: By<'_>, call: &ToolCall) {
         self.spec.events.emit(Event::ToolCall {
-            call: self.call_for_watchers(by.caller, call).await,
+            call: self.emitter.call_for_watchers(by.caller, call).await,
             plugin: self.plugin_of(call),
             by: by.name(),
             parent_id: by.caller.call.as_deref().map(str::to_owned),
@@ -177,8 +177,8 @@ impl TurnScope {
         call: &mut ToolCall,
         notes: &mut Vec<AttributedText>,
     ) -> Result<(ToolEntry, Subject), Refusal> {
-        let active = self.active();
-        let tools = self.tools();
+        let active = self.skills.active();
+        let tools = self.skills.tools();
         let known = tools.get(&call.name);
         if let Some(refusal) = known.and_then(|entry| self.refusal_of_skill(entry)) {
             return Err(refusal);
@@ -203,7 +203,10 @@ impl TurnScope {
             check: entry.check.clone(),
         };
         let caller = by.caller.for_call(&call.id);
-        let judged = self.dispatch::<at::PreTool>(&caller, proposed).await;
+        let judged = self
+            .emitter
+            .dispatch::<at::PreTool>(&caller, proposed)
+            .await;
         *call = judged.value.call;
         schema::drop_nulls(&entry.spec.parameters, &mut call.arguments);
         *notes = judged.notes;
@@ -226,10 +229,10 @@ impl TurnScope {
 
     /// The refusal of a tool that the active skills do not leave.
     fn refusal_of_skill(&self, entry: &ToolEntry) -> Option<Refusal> {
-        if let Some((skill, why)) = self.forbidden_by_skill(&entry.spec) {
+        if let Some((skill, why)) = self.skills.forbidden_by_skill(&entry.spec) {
             return Some(Refusal::new(format!("skill {skill}"), why));
         }
-        let why = self.withheld(&entry.spec)?;
+        let why = self.skills.withheld(&entry.spec)?;
         Some(Refusal::new(
             "host",
             format!("the tool {why}; invoke that one first"),
@@ -257,7 +260,7 @@ impl TurnScope {
         let is_spared = || {
             asked.is_empty()
                 && by.plugin.is_none()
-                && self.spares(&entry.spec, subject)
+                && self.skills.spares(&entry.spec, subject)
                 && self.spec.policy.may_spare(&judged)
         };
         match decision.verdict {
@@ -347,7 +350,7 @@ impl TurnScope {
             is_changed,
         } = allowed;
         self.spec.events.emit(Event::ToolStart {
-            call: self.call_for_watchers(by.caller, &call).await,
+            call: self.emitter.call_for_watchers(by.caller, &call).await,
             effect_class: entry.spec.effect_class,
             plugin: entry.spec.plugin.clone(),
             by: by.name(),
@@ -401,7 +404,7 @@ impl TurnScope {
         ToolCtx {
             caller: by.caller.for_call(&call.id),
             cancel: self.cancel.clone(),
-            readable: self.readable(),
+            readable: self.skills.readable(),
             known,
         }
     }
@@ -420,7 +423,7 @@ impl TurnScope {
             fault,
         } = ran;
         if let Some(report) = fault {
-            self.dispatch::<at::Error>(by.caller, report).await;
+            self.emitter.dispatch::<at::Error>(by.caller, report).await;
         }
         for AttributedText { plugin, text } in notes {
             let note = format!("\n[note from {plugin}: {text}]");
@@ -428,7 +431,7 @@ impl TurnScope {
         }
         let file = file.filter(|_| by.plugin.is_none());
         if let Some(path) = file {
-            if let Some(text) = self.skills_about(&call.id, &path) {
+            if let Some(text) = self.skills.skills_about(&call.id, &path) {
                 result.content.push_text(&text);
             }
             if let Some(text) = self.context_of(&call.id, &path).await {
@@ -437,6 +440,7 @@ impl TurnScope {
         }
         let caller = by.caller.for_call(&call.id);
         let mut finished = self
+            .emitter
             .dispatch::<at::PostTool>(
                 &caller,
                 FinishedCall {

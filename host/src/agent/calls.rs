@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use futures_util::StreamExt;
 
 use super::call::{Allowed, By, RanCall};
-use super::skill;
+use super::skill::active::TOOL;
 use super::stop::Stop;
 use super::turn::Turn;
 use crate::message::{Content, EffectClass, Message, Role, ToolCall};
@@ -49,7 +49,7 @@ impl Turn<'_> {
             let mut allowed = Vec::new();
             for call in &group {
                 allowed.extend(self.judge(call.clone(), cut).await);
-                self.scope.count_call();
+                self.scope.budget.count_call();
             }
             self.run_allowed(allowed).await?;
             for call in &group {
@@ -63,7 +63,7 @@ impl Turn<'_> {
                 let finished_call = Arc::unwrap_or_clone(finished.value);
                 let result = Content::ToolResult(finished_call.result);
                 let message = Message::new(Role::Tool, vec![result]);
-                let message = self.scope.skill_parts.put_into(message, &call.id);
+                let message = self.scope.skills.parts.put_into(message, &call.id);
                 self.keep(&message)?;
                 // It is in the session now. There was no await since, so an interrupted turn neither loses the result nor
                 // has it twice.
@@ -81,7 +81,7 @@ impl Turn<'_> {
             let entry = self.agent.spec.tools.get(&call.name);
             // What stands beside the invocation of a skill is judged when that is active.
             entry.is_some_and(|entry| entry.spec.effect_class == EffectClass::Read)
-                && call.name != skill::TOOL
+                && call.name != TOOL
         };
         let mut groups: Vec<Vec<ToolCall>> = Vec::new();
         let mut is_open = false;

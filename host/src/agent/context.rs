@@ -24,7 +24,7 @@ impl TurnScope {
     /// Returns the operator's decision about `read_file` of a path, for files that the host itself
     /// gives to the model. Without that tool there is no rule about reading.
     pub(super) fn read_rules(&self) -> Box<ReadRules> {
-        let entry = self.tools().get(READ_FILE).cloned();
+        let entry = self.skills.tools().get(READ_FILE).cloned();
         let policy = self.spec.policy.clone();
         Box::new(move |path| {
             let Some(entry) = &entry else {
@@ -81,7 +81,7 @@ impl TurnScope {
             self.spec.events.emit(Event::notice(Level::Info, notice));
             text.push_str(&format!("\n{line}\n{}", part.text));
             let part = SkillPart::ContextFile(part.source);
-            self.skill_parts.note(call, part, line);
+            self.skills.parts.note(call, part, line);
         }
         (!text.is_empty()).then_some(text)
     }

@@ -69,9 +69,10 @@ impl DirectTurn<'_> {
         if let Some(id) = call {
             caller = caller.for_call(id);
         }
-        let out = self.scope.dispatch::<P>(&caller, payload).await;
+        let out = self.scope.emitter.dispatch::<P>(&caller, payload).await;
         for (plugin, injection) in &out.inject {
             self.scope
+                .emitter
                 .injected(&caller, plugin, injection.clone())
                 .await?;
         }
@@ -89,12 +90,12 @@ impl DirectTurn<'_> {
     /// # Errors
     /// The session cannot be written.
     pub(crate) async fn end(self) -> Result<Option<String>, Error> {
-        let cost = self.scope.cost();
+        let cost = self.scope.budget.cost();
         let summary = TurnSummary {
             stop: StopReason::Done,
             steps: 0,
-            tool_calls: self.scope.n_calls(),
-            usage: self.scope.usage(),
+            tool_calls: self.scope.budget.n_calls(),
+            usage: self.scope.budget.usage(),
             cost_usd: cost.usd,
             unpriced_tokens: cost.unpriced_tokens,
             duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),

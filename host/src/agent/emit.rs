@@ -22,7 +22,7 @@ impl Turn<'_> {
         payload: impl Into<P::Payload>,
     ) -> Dispatched<P::Payload> {
         let caller = self.caller();
-        let out = self.scope.dispatch::<P>(&caller, payload).await;
+        let out = self.scope.emitter.dispatch::<P>(&caller, payload).await;
         if self.scope.family.halt.is_set() && !self.is_ending {
             // Nothing more is done before the turn sees it and drops this.
             std::future::pending::<()>().await;
@@ -64,6 +64,7 @@ impl Turn<'_> {
         let caller = self.caller();
         let shown = self
             .scope
+            .emitter
             .message_for_watchers(&caller, &message, shown)
             .await;
         self.emit(Event::MessageEnd { message: shown });
@@ -93,7 +94,11 @@ impl Turn<'_> {
     ) -> Result<Message, Stop> {
         let keep = injection.keep;
         let caller = self.caller();
-        let message = self.scope.injected(&caller, plugin, injection).await?;
+        let message = self
+            .scope
+            .emitter
+            .injected(&caller, plugin, injection)
+            .await?;
         if keep {
             self.push(message.clone()).await?;
         }

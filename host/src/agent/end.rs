@@ -132,7 +132,7 @@ impl Turn<'_> {
             let result = Arc::unwrap_or_clone(finished.value).result;
             let id = result.call_id.clone();
             let message = Message::result(result);
-            known.push(self.scope.skill_parts.put_into(message, &id));
+            known.push(self.scope.skills.parts.put_into(message, &id));
             inject.extend(finished.inject);
         }
         for message in session.close_calls(&known, why)? {
@@ -174,12 +174,12 @@ impl Turn<'_> {
     }
 
     fn summary(&self, stop: StopReason) -> TurnSummary {
-        let cost = self.scope.cost();
+        let cost = self.scope.budget.cost();
         TurnSummary {
             stop,
             steps: self.step,
-            tool_calls: self.scope.n_calls(),
-            usage: self.scope.usage(),
+            tool_calls: self.scope.budget.n_calls(),
+            usage: self.scope.budget.usage(),
             cost_usd: cost.usd,
             unpriced_tokens: cost.unpriced_tokens,
             duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::assess::{assess, settle};
+use super::skill::fork::fork_skill;
+use super::skill::ready::Invoked;
 use super::steering::{Queue, Queued};
 use super::stop::{Stop, blocked, refused};
 use super::turn::Turn;
@@ -10,6 +12,7 @@ use crate::event::Event;
 use crate::message::{Attachment, Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::dispatch::Dispatched;
+use crate::point::handle::HandleError;
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnInput};
 
@@ -120,7 +123,7 @@ impl Turn<'_> {
 
     /// The message of a person, with the images that belong to it. Says so when the model will not see them.
     async fn said(&self, text: String, attached: Arc<[Attachment]>) -> Message {
-        let skills = self.scope.parts_prepared_in(&text);
+        let skills = self.scope.skills.parts_prepared_in(&text);
         let mut message = Message::text(Role::User, text).with_skills(skills);
         let spec = &self.agent.spec;
         if !attached.is_empty() && !spec.provider.takes_images(&spec.model) {
@@ -134,5 +137,39 @@ impl Turn<'_> {
             .content
             .extend(self.scope.keep_attached(attached).await);
         message
+    }
+
+    /// Begins the skills that were invoked for this turn. Returns the one whose work a subagent is to do.
+    pub(super) async fn begin_skill(&mut self) -> Option<Invoked> {
+        let caller = self.caller();
+        // Of a turn that was dropped and so never ended.
+        for left in self.scope.skills.own.take(|skill| !skill.is_lasting) {
+            self.scope.tell_ended(&caller, &left, "dropped").await;
+        }
+        self.scope.enter_prepared(&caller, &self.input.text).await;
+        let invoked = self.agent.invoked.take()?;
+        let is_for_this = self.input.text.starts_with(&*invoked.input);
+        is_for_this.then_some(invoked)
+    }
+
+    /// Has a subagent do the work of a skill; its answer is that of the turn. What the input has besides, such as piped text, is
+    /// given to it as well, as hooks left it.
+    pub(super) async fn answer_by_fork(&mut self, invoked: Invoked) -> Result<(), Stop> {
+        let caller = self.caller();
+        let input = self.input.text.as_str();
+        let rest = input.strip_prefix(&*invoked.input).unwrap_or(input).trim();
+        let answer = fork_skill(&self.scope, caller, invoked.ready, rest).await;
+        let answer = answer.map_err(|error| match error {
+            HandleError::Denied(text) => Stop::Blocked(text),
+            other => Stop::Blocked(format!("[the skill was not run: {other}]")),
+        })?;
+        let message = Message::text(Role::Assistant, answer);
+        let reviewed = self.dispatch::<at::PostReason>(message).await;
+        refused("answer", blocked(&reviewed))?;
+        let message = reviewed.value;
+        let text = message.joined_text();
+        self.push(message).await?;
+        self.inject(reviewed.inject).await?;
+        self.give_output(text).await
     }
 }

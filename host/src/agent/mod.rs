@@ -15,6 +15,7 @@ mod ask;
 mod assess;
 mod between;
 mod blobs;
+mod budget;
 mod call;
 mod calls;
 mod compact;
@@ -23,11 +24,13 @@ mod context;
 #[cfg(feature = "cases")]
 mod direct;
 mod emit;
+mod emitter;
 mod end;
 mod halt;
 mod handle;
 mod host_calls;
 mod input;
+mod judged;
 mod opening;
 mod outcome;
 mod pending;
@@ -44,6 +47,7 @@ mod stop;
 mod stream;
 mod system;
 mod turn;
+mod turn_tools;
 mod watchers;
 
 pub(crate) use agent::Agent;
@@ -51,6 +55,7 @@ pub use archive::{
     ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check as check_archival,
 };
 pub(crate) use between::Ended;
+pub(crate) use budget::Spent;
 #[cfg(feature = "cases")]
 pub(crate) use call::NO_TOOL;
 pub use compact::CompactConfig;
@@ -63,7 +68,6 @@ pub use handle::SessionHandle;
 pub use outcome::{Error, TurnOutcome};
 pub use reflect::ReflectConfig;
 pub(crate) use replace::{Replacement, Replacements};
-pub(crate) use scope::Spent;
 pub use sink::KeepInStore;
 pub(crate) use spec::AgentSpec;
 pub use steering::{SteerHandle, Waiting};

@@ -57,7 +57,7 @@ impl Agent {
                 .collect();
             let tools = tools.clone();
             if let Some(scope) = scope {
-                scope.set_tools(tools);
+                scope.skills.set_tools(tools);
             }
             self.dispatcher.replace(&new.plugin, new.hooks);
             self.spec_mut().hooks = self.dispatcher.registry();

@@ -78,7 +78,7 @@ impl TurnScope {
             Box::pin(async move {
                 let mut on = |event| {
                     heard.hear(&event);
-                    tell_retry(self, event);
+                    tell_retry(&self.spec.events, event);
                 };
                 self.spec.provider.send(body, &mut on, &self.cancel).await
             })
@@ -89,7 +89,7 @@ impl TurnScope {
             .await
         {
             Err(NoAnswer::Mended(why)) => {
-                tell_retry(self, StreamEvent::mended(why));
+                tell_retry(&self.spec.events, StreamEvent::mended(why));
                 self.request(by.as_ref(), caller, &request, send, &kept)
                     .await
             }
@@ -106,7 +106,10 @@ impl TurnScope {
         mut request: Request,
     ) -> Result<Request, NoAnswer> {
         let proposed = self.proposed(purpose, &request, Vec::new());
-        let reasoned = self.dispatch::<at::PreReason>(caller, proposed).await;
+        let reasoned = self
+            .emitter
+            .dispatch::<at::PreReason>(caller, proposed)
+            .await;
         if let Some(said) = blocked(&reasoned) {
             return Err(NoAnswer::Blocked(said.clone()));
         }
@@ -114,6 +117,7 @@ impl TurnScope {
         for (plugin, mut injection) in reasoned.inject {
             injection.keep = false;
             let message = self
+                .emitter
                 .injected(caller, &plugin, injection)
                 .await
                 .map_err(NoAnswer::Session)?;
@@ -137,7 +141,7 @@ impl TurnScope {
             max_tokens: request.max_tokens,
             tools,
             messages: u32::try_from(request.messages.len()).unwrap_or(u32::MAX),
-            usage: self.usage().into(),
+            usage: self.budget.usage().into(),
         }
     }
 
@@ -163,7 +167,7 @@ impl TurnScope {
         if let Some(lines) = session.unsynced().map_err(NoAnswer::Session)? {
             tokio::task::spawn_blocking(move || lines.sync());
         }
-        let number = self.count_request();
+        let number = self.budget.count_request();
         self.spec.events.emit(Event::RequestStart {
             request: number,
             provider: provider.name().to_owned(),
@@ -171,13 +175,13 @@ impl TurnScope {
             by: by.map(ToString::to_string),
             call_id: caller.call.as_deref().map(str::to_owned),
         });
-        let pending = Pending::new(self, caller, request, number);
+        let pending = Pending::new(&self.spec, &self.budget, caller, request, number);
         let mut response = match send(body, pending.heard()).await {
             Ok(response) => response,
             Err(mut error) => {
                 if let Some(excerpt) = error.excerpt_mut() {
                     let text = excerpt.as_str().to_owned();
-                    *excerpt = ServerText::new(&self.for_watchers(caller, text).await);
+                    *excerpt = ServerText::new(&self.emitter.for_watchers(caller, text).await);
                 }
                 let is_cancelled =
                     matches!(error, provider::Error::Cancelled) && self.cancel.is_cancelled();
@@ -205,36 +209,37 @@ impl TurnScope {
             finish: Some(response.finish),
             error: None,
         });
-        self.add_used(response.usage, cost);
+        self.budget.add_used(response.usage, cost);
         session
             .append(kept(request, &response))
             .map_err(NoAnswer::Session)?;
         let mut caller = caller.clone();
         self.update(&mut caller);
-        self.dispatch::<at::AfterProviderResponse>(
-            &caller,
-            WireResponse {
-                provider: provider.name().to_owned(),
-                status: response.status,
-                latency_ms: response.latency_ms,
-                usage: response.usage,
-                cost_usd: response.cost_usd,
-                model: response
-                    .model
-                    .clone()
-                    .unwrap_or_else(|| request.model.clone()),
-                // The raw answer is not used after the hooks.
-                body: std::mem::take(&mut response.raw),
-            },
-        )
-        .await;
+        self.emitter
+            .dispatch::<at::AfterProviderResponse>(
+                &caller,
+                WireResponse {
+                    provider: provider.name().to_owned(),
+                    status: response.status,
+                    latency_ms: response.latency_ms,
+                    usage: response.usage,
+                    cost_usd: response.cost_usd,
+                    model: response
+                        .model
+                        .clone()
+                        .unwrap_or_else(|| request.model.clone()),
+                    // The raw answer is not used after the hooks.
+                    body: std::mem::take(&mut response.raw),
+                },
+            )
+            .await;
         Ok(response)
     }
 
     /// Returns the body after the hooks. Bodies are large, so a body is serialized only if a hook
     /// will read it.
     async fn wire_body(&self, caller: &Caller, body: Value) -> Result<Value, AttributedText> {
-        let registry = self.dispatcher.registry();
+        let registry = self.emitter.dispatcher.registry();
         let name = at::BeforeProviderRequest::NAME;
         if registry.hooks::<at::BeforeProviderRequest>(name).is_empty() {
             return Ok(body);
@@ -244,6 +249,7 @@ impl TurnScope {
             body: body.to_string(),
         });
         let wire = self
+            .emitter
             .dispatch::<at::BeforeProviderRequest>(caller, before.clone())
             .await;
         if let Some(said) = blocked(&wire) {

@@ -109,14 +109,14 @@ impl Turn<'_> {
         messages.append(&mut self.passing);
         let messages = self.pass::<at::Context>("conversation", messages).await?;
         let mut request = Request {
-            model: self.scope.model(),
+            model: self.scope.skills.model(),
             system: self.system.clone(),
             messages: Arc::unwrap_or_clone(messages),
             tools: Vec::new(),
             temperature: self.agent.spec.temperature,
             max_tokens: self.agent.spec.max_tokens,
         };
-        let tools = self.scope.tool_names();
+        let tools = self.scope.skills.tool_names();
         let proposed = self.scope.proposed(Purpose::Step, &request, tools);
         let reasoned = self.dispatch::<at::PreReason>(proposed).await;
         refused("request", blocked(&reasoned))?;
@@ -126,12 +126,12 @@ impl Turn<'_> {
             request.messages.push(message);
         }
         let specs = self.agent.spec.tools.specs();
-        let left = self.scope.tool_names();
+        let left = self.scope.skills.tool_names();
         let is_wanted = |name: &String| wanted.tools.contains(name) && left.contains(name);
         let tools = specs.into_iter().filter(|spec| is_wanted(&spec.name));
         request.tools = tools.map(|spec| (*spec).clone()).collect();
         let names = request.tools.iter().map(|spec| spec.name.clone());
-        self.scope.set_active(names.collect());
+        self.scope.skills.set_active(names.collect());
         apply(&mut request, wanted);
         self.fit(&mut request);
         Ok(request)
@@ -157,7 +157,7 @@ impl Turn<'_> {
     async fn ask(&mut self, request: &Request) -> Result<Asked, Stop> {
         match self.ask_once(request).await? {
             Asked::Mended(why) => {
-                tell_retry(&self.scope, StreamEvent::mended(why));
+                tell_retry(&self.scope.spec.events, StreamEvent::mended(why));
                 match self.ask_once(request).await? {
                     Asked::Mended(why) => Err(Stop::Provider(why)),
                     asked => Ok(asked),
@@ -170,7 +170,7 @@ impl Turn<'_> {
     async fn ask_once(&mut self, request: &Request) -> Result<Asked, Stop> {
         let caller = self.caller();
         let (scope, number, step) = (self.scope.clone(), self.number, self.step);
-        let mut live = Live::new(&scope, &caller, &mut self.progress);
+        let mut live = Live::new(&scope.emitter, &scope.cancel, &caller, &mut self.progress);
         let tools = prompt::tools_hash(&request.tools);
         let tool_names = request.tools.iter().map(|tool| tool.name.clone()).collect();
         let kept = |request: &Request, response: &Response| Body::Step {

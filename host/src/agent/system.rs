@@ -1,6 +1,7 @@
 //! The system prompt of a turn: collected, edited, frozen, rendered.
 
-use super::skill;
+use super::skill::active::TOOL;
+use super::skill::catalogue;
 use super::stop::Stop;
 use super::turn::Turn;
 use crate::event::Event;
@@ -15,7 +16,7 @@ impl Turn<'_> {
     pub(super) async fn build_system(&mut self, decision: Decision) -> Result<(), Stop> {
         let context = PromptContext {
             model: self.agent.spec.model.clone(),
-            tools: self.scope.tool_names(),
+            tools: self.scope.skills.tool_names(),
             decision,
             parts: self.own_parts(decision),
         };
@@ -61,9 +62,9 @@ impl Turn<'_> {
             has_tools: !spec.tools.entries().is_empty(),
         });
         // Of no use to an agent that cannot read them.
-        let reads_skills = spec.tools.get(skill::TOOL).is_some();
+        let reads_skills = spec.tools.get(TOOL).is_some();
         let own = spec.parts.iter();
-        let own = own.filter(|part| reads_skills || !skill::is_list(part));
+        let own = own.filter(|part| reads_skills || !catalogue::is_list(part));
         parts.extend(own.cloned());
         parts.extend(super::archive::live_part(&spec.session));
         if spec.config.context_files {

@@ -342,14 +342,14 @@ impl<'a> Turn<'a> {
         if !shown.is_empty() && goes_on_from(&text, shown) && goes_on_from(shown, &text) {
             return Ok(text);
         }
-        self.scope.look_at(&self.caller(), text).await
+        self.scope.emitter.look_at(&self.caller(), text).await
     }
 
     /// Emits a correction if the shown text is not the beginning of `text`.
     pub(super) fn settle_shown(&mut self, text: &str) {
         if !goes_on_from(text, &self.progress.shown) {
             let shown = self.progress.take_shown();
-            self.scope.correct(shown, text.to_owned());
+            self.scope.emitter.correct(shown, text.to_owned());
         }
     }
 

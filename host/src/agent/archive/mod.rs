@@ -10,7 +10,7 @@
 //! summary, and a conversation that is over costs none. When there is no summary the next turn tries again, a few times.
 //! Subagents have one turn and nobody who would go on with it: theirs stay as they are.
 
-mod config;
+pub(super) mod config;
 mod finished;
 mod live;
 mod prepare;
@@ -182,7 +182,9 @@ impl Agent {
         // A skill that is still active goes on: the model needs its text, which the summary does not have.
         let asked = prepared.asked.id.clone();
         let leaving = slice.iter().filter(|message| message.id != asked);
-        let again = scope.texts_again(&leaving.cloned().collect::<Vec<_>>());
+        let again = scope
+            .skills
+            .texts_again(&leaving.cloned().collect::<Vec<_>>());
         let slice = Slice {
             reason: due.reason.clone(),
             messages: slice,
@@ -218,14 +220,20 @@ impl Agent {
             Ok(Ok((holder, slice))) => {
                 self.compaction.try_again();
                 let caller = scope.caller(0);
-                let shown = scope.for_watchers(&caller, slice.summary.clone()).await;
+                let shown = scope
+                    .emitter
+                    .for_watchers(&caller, slice.summary.clone())
+                    .await;
                 self.spec.events.emit(Event::ArchiveEnd {
                     messages: u32::try_from(slice.messages.len()).unwrap_or(u32::MAX),
                     holder: Some(holder),
                     summary: Some(shown),
                     refused: None,
                 });
-                scope.dispatch::<at::AfterArchive>(&caller, slice).await;
+                scope
+                    .emitter
+                    .dispatch::<at::AfterArchive>(&caller, slice)
+                    .await;
             }
             Ok(Err((n_messages, error))) => self.cannot_archive(scope, n_messages, error).await,
             Err(_) => {}
@@ -273,7 +281,7 @@ impl Agent {
             plugin: None,
         };
         let caller = scope.caller(0);
-        scope.dispatch::<at::Error>(&caller, report).await;
+        scope.emitter.dispatch::<at::Error>(&caller, report).await;
     }
     /// Says which of the settings for archival do not hold here. For the beginning of a session.
     pub(super) fn warn_archival(&self) {

@@ -136,7 +136,10 @@ impl TurnScope {
             summary: String::new(),
         };
         let caller = self.caller(0);
-        let judged = self.dispatch::<at::BeforeArchive>(&caller, slice).await;
+        let judged = self
+            .emitter
+            .dispatch::<at::BeforeArchive>(&caller, slice)
+            .await;
         if let Some(said) = blocked(&judged) {
             let why = format!("plugin {} held it back: {}", said.plugin, said.text);
             return Some(Err(Kept::Refused(why)));

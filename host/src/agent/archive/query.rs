@@ -89,7 +89,7 @@ impl QuerySubagent {
         let Some(prompt) = prompt else {
             return ToolOutput::ok(found.unwrap_or_default());
         };
-        if !scope.count_question(MAX_QUESTIONS) {
+        if !scope.budget.count_question(MAX_QUESTIONS) {
             let why = format!("the limit of {MAX_QUESTIONS} questions in this turn is reached");
             return match found {
                 Some(found) => ToolOutput::ok(format!("[{why}]\n\n{found}")),

@@ -74,13 +74,14 @@ impl Tool for SpawnSubagent {
 
 /// Names of the tools of this step that only read.
 fn reading(scope: &TurnScope) -> Vec<String> {
-    let tools = scope.tools();
+    let tools = scope.skills.tools();
     let is_reading = |name: &String| {
         let entry = tools.get(name);
         entry.is_some_and(|entry| entry.spec.effect_class == EffectClass::Read)
             && !BY_NAME_ONLY.contains(&name.as_str())
     };
     scope
+        .skills
         .active()
         .iter()
         .filter(|n| is_reading(n))

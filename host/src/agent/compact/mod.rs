@@ -4,7 +4,7 @@
 //! summary of their own. The session keeps every line: what the model is sent from then on is the shorter conversation, also
 //! after a resume. Start from [`Turn::compacted`].
 
-mod config;
+pub(super) mod config;
 mod estimate;
 mod extract;
 mod fit;
@@ -97,7 +97,7 @@ impl Turn<'_> {
     /// The conversation for the next request, shortened first when it is too long.
     pub(super) async fn compacted(&mut self) -> Result<Vec<Message>, Stop> {
         let messages = self.agent.spec.session.messages();
-        let model = self.scope.model();
+        let model = self.scope.skills.model();
         let provider = self.agent.spec.provider.clone();
         provider.learn(&model, &self.scope.cancel).await;
         let config = &self.agent.spec.config.compact;
@@ -228,7 +228,7 @@ impl Turn<'_> {
         let is_built_in = slice.summary.trim().is_empty();
         slice.summary = if is_built_in {
             let told = slice.messages.iter();
-            let told = told.filter(|message| !self.scope.is_told_again(message));
+            let told = told.filter(|message| !self.scope.skills.is_told_again(message));
             let told: Vec<Message> = told.cloned().collect();
             extract::summarize(&told, summary_in, limit)
         } else {
@@ -237,7 +237,7 @@ impl Turn<'_> {
         let message = Message::text(Role::User, format!("{MARK}{}", slice.summary));
         let message = message.from(Origin::Summary);
         let mut messages = vec![message];
-        messages.extend(self.scope.texts_again(&slice.messages));
+        messages.extend(self.scope.skills.texts_again(&slice.messages));
         self.agent.spec.session.append(Body::Replaced {
             reason: REASON.to_owned(),
             removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
@@ -245,7 +245,11 @@ impl Turn<'_> {
             holder: None,
         })?;
         let summary = slice.summary.clone();
-        let shown = self.scope.for_watchers(&self.caller(), summary).await;
+        let shown = self
+            .scope
+            .emitter
+            .for_watchers(&self.caller(), summary)
+            .await;
         self.emit(Event::CompactEnd {
             messages: n_messages,
             summary: Some(shown),

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{HostCall, PendingAccess, check_text, interrupted};
+use super::{PendingAccess, check_text, interrupted};
+use crate::agent::budget::HostCall;
 use crate::agent::handle::to_handle;
 use crate::agent::request::NoAnswer;
 use crate::agent::scope::TurnScope;

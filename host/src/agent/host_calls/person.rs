@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::scope::TurnScope;
-use super::{HostCall, PendingAccess, interrupted};
+use super::{PendingAccess, interrupted};
+use crate::agent::budget::HostCall;
+use crate::agent::scope::TurnScope;
 use crate::event::Event;
 use crate::point::caller::Caller;
 use crate::point::handle::{HandleError, PersonAnswer, PersonQuestion};

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{HostCall, PendingAccess, check_text, interrupted};
+use super::{PendingAccess, check_text, interrupted};
 use crate::agent::agent::Agent;
+use crate::agent::budget::HostCall;
 use crate::agent::config::AgentConfig;
 use crate::agent::outcome::{Error, TurnOutcome};
 use crate::agent::scope::{Family, TurnScope};
-use crate::agent::skill::Ready;
+use crate::agent::skill::ready::Ready;
 use crate::agent::spec::{AgentSpec, agent_id};
 use crate::event::Event;
 use crate::message::Usage;
@@ -73,7 +74,7 @@ impl TurnScope {
         match plugin {
             Some(plugin) => self.admit(plugin, HostCall::Agent, &mut caller)?,
             None if self.cancel.is_cancelled() => return Err(interrupted()),
-            None if !self.count_spawned(MAX_SPAWNED) => {
+            None if !self.budget.count_spawned(MAX_SPAWNED) => {
                 return Err(HandleError::Limit(format!(
                     "the limit of {MAX_SPAWNED} subagents in this turn is reached"
                 )));
@@ -130,14 +131,14 @@ impl TurnScope {
 
     /// The tools of a task, all of which this agent has now, or which come with the skill that the subagent begins with.
     fn tools_of(&self, names: &[String], of: Option<&Skill>) -> Result<ToolRegistry, HandleError> {
-        let active = self.active();
-        let tools = self.tools();
-        let forbidden = |name: &String| self.forbidden_by_skill(&tools.get(name)?.spec);
+        let active = self.skills.active();
+        let tools = self.skills.tools();
+        let forbidden = |name: &String| self.skills.forbidden_by_skill(&tools.get(name)?.spec);
         if let Some((_, why)) = names.iter().find_map(forbidden) {
             return Err(HandleError::Denied(why));
         }
         let is_there = |name: &String| {
-            active.contains(name) || of.is_some_and(|skill| self.comes_with(skill, name))
+            active.contains(name) || of.is_some_and(|skill| self.skills.comes_with(skill, name))
         };
         if let Some(missing) = names.iter().find(|name| !is_there(name)) {
             return Err(HandleError::NotFound(format!(
@@ -229,6 +230,7 @@ impl Run {
             tools: tools.clone(),
         });
         let shown = scope
+            .emitter
             .call_text_for_watchers(&self.caller, task.clone())
             .await;
         scope.spec.events.emit(Event::SubagentStart {
@@ -239,6 +241,7 @@ impl Run {
             call_id: self.caller.call.as_deref().map(str::to_owned),
         });
         scope
+            .emitter
             .dispatch::<at::SubagentStart>(&self.caller, self.info.clone())
             .await;
         let outcome = agent
@@ -284,6 +287,7 @@ impl Run {
         });
         scope.update(&mut self.caller);
         scope
+            .emitter
             .dispatch::<at::SubagentEnd>(&self.caller, self.info)
             .await;
     }

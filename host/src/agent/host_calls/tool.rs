@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{HostCall, PendingAccess};
+use super::PendingAccess;
+use crate::agent::budget::HostCall;
 use crate::agent::call::By;
 use crate::agent::handle::to_handle;
 use crate::agent::scope::TurnScope;
@@ -36,7 +37,7 @@ impl TurnScope {
         arguments: Value,
         mut caller: Caller,
     ) -> Result<Parts, HandleError> {
-        let tools = self.tools();
+        let tools = self.skills.tools();
         let entry = tools.get(&name);
         if entry.is_some_and(|entry| entry.spec.plugin.as_deref() == Some(&**plugin)) {
             return Err(HandleError::Denied(format!(
@@ -44,7 +45,7 @@ impl TurnScope {
             )));
         }
         self.admit(plugin, HostCall::Tool, &mut caller)?;
-        self.count_call();
+        self.budget.count_call();
         let by = By {
             caller: &caller,
             plugin: Some(plugin),

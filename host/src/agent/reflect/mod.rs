@@ -4,7 +4,7 @@
 //! `second`. Plugins that judge better bring their verdict at `pre-reflect`, in place of all of this, or change it at
 //! `post-reflect`. Start from [`Turn::reflect`].
 
-mod config;
+pub(super) mod config;
 mod second;
 
 pub use config::ReflectConfig;
@@ -47,7 +47,11 @@ impl Turn<'_> {
         let Some(reason) = verdict.continue_because.clone() else {
             return Ok(verdict);
         };
-        let reason = self.scope.for_watchers(&self.caller(), reason).await;
+        let reason = self
+            .scope
+            .emitter
+            .for_watchers(&self.caller(), reason)
+            .await;
         let (level, told) = if self.has_round() {
             self.reflected.n_rounds += 1;
             let reason = clean(&reason, TOLD_BYTES);
