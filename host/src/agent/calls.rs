@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use futures_util::StreamExt;
 
-use super::call::{Allowed, By, RanCall};
+use super::call::{Allowed, RanCall, ToolGate};
 use super::skill::active::TOOL;
 use super::stop::Stop;
 use super::turn::Turn;
@@ -99,18 +99,18 @@ impl Turn<'_> {
     /// Judges a call; one that is refused or skipped is put with those that ran.
     async fn judge(&self, call: ToolCall, cut: Option<&str>) -> Option<Allowed> {
         let caller = self.caller();
-        let by = By::model(&caller);
+        let gate = ToolGate::for_model(&self.scope, &caller);
         if let Some(why) = cut {
-            let refused = self.scope.refuse(by, call, why).await;
+            let refused = gate.refuse(call, why).await;
             self.lock_ran().push(refused);
             return None;
         }
         if self.agent.steering.has_steering() {
-            let skipped = self.scope.skip(by, call).await;
+            let skipped = gate.skip(call).await;
             self.lock_ran().push(skipped);
             return None;
         }
-        match self.scope.judge(by, call).await {
+        match gate.judge(call).await {
             Ok(allowed) => Some(allowed),
             Err(refused) => {
                 self.lock_ran().push(*refused);
@@ -125,8 +125,8 @@ impl Turn<'_> {
             return Ok(());
         }
         let caller = self.caller();
-        let by = By::model(&caller);
-        self.scope.keep_starts(by, &allowed).await?;
+        let gate = ToolGate::for_model(&self.scope, &caller);
+        gate.keep_starts(&allowed).await?;
         self.is_running_tools.store(true, Ordering::Release);
         let this = &*self;
         let runs = allowed.into_iter().map(|allowed| async move {
@@ -134,7 +134,7 @@ impl Turn<'_> {
             let ran = if this.agent.steering.has_steering() {
                 allowed.skipped()
             } else {
-                this.scope.run(by, allowed).await
+                gate.run(allowed).await
             };
             this.lock_ran().push(ran);
         });
@@ -151,8 +151,8 @@ impl Turn<'_> {
     /// `post-tool`, and what reflection is to know.
     pub(super) async fn finish_call(&mut self, ran: RanCall) -> Dispatched<Arc<FinishedCall>> {
         let caller = self.caller();
-        let by = By::model(&caller);
-        let finished = self.scope.finish(by, ran).await;
+        let gate = ToolGate::for_model(&self.scope, &caller);
+        let finished = gate.finish(ran).await;
         let result = &finished.value.result;
         self.used.push(UsedTool {
             name: result.name.clone(),

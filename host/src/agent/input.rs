@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::assess::{assess, settle};
+use super::blobs::keep_attached;
 use super::skill::fork::fork_skill;
 use super::skill::ready::Invoked;
 use super::steering::{Queue, Queued};
@@ -135,7 +136,7 @@ impl Turn<'_> {
         }
         message
             .content
-            .extend(self.scope.keep_attached(attached).await);
+            .extend(keep_attached(&self.scope.family.root, attached).await);
         message
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::calls::leave_out;
-use super::request::{NoAnswer, apply};
+use super::request::{ModelGate, NoAnswer, apply};
 use super::stop::{Stop, blocked, held_back, refusal, refused};
 use super::stream::{Live, tell_retry};
 use super::turn::Turn;
@@ -117,7 +117,7 @@ impl Turn<'_> {
             max_tokens: self.agent.spec.max_tokens,
         };
         let tools = self.scope.skills.tool_names();
-        let proposed = self.scope.proposed(Purpose::Step, &request, tools);
+        let proposed = ModelGate::new(&self.scope).proposed(Purpose::Step, &request, tools);
         let reasoned = self.dispatch::<at::PreReason>(proposed).await;
         refused("request", blocked(&reasoned))?;
         let wanted = reasoned.value;
@@ -184,7 +184,8 @@ impl Turn<'_> {
             tool_names,
         };
         let writing = &mut live;
-        let answer = scope.request(
+        let gate = ModelGate::new(&scope);
+        let answer = gate.request(
             None,
             &caller,
             request,

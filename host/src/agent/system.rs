@@ -1,5 +1,6 @@
 //! The system prompt of a turn: collected, edited, frozen, rendered.
 
+use super::context::read_rules;
 use super::skill::active::TOOL;
 use super::skill::catalogue;
 use super::stop::Stop;
@@ -71,7 +72,7 @@ impl Turn<'_> {
             let found = prompt::context_files(
                 &spec.workspace,
                 &spec.config.own_context_files,
-                &*self.scope.read_rules(),
+                &*read_rules(&self.scope),
             );
             parts.extend(found.parts);
             // The same files would be named again at every turn.

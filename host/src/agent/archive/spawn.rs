@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::agent::host_calls::subagent::run_subagent;
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::agent::spec::{BY_NAME_ONLY, agent_id};
 use crate::message::{EffectClass, ToolSpec};
@@ -54,7 +55,7 @@ impl SpawnSubagent {
         };
         let id = agent_id("sub");
         let caller = ctx.caller.clone();
-        match scope.run_agent_with(&id, None, task, caller, None).await {
+        match run_subagent(&scope, &id, None, task, caller, None).await {
             Ok(answer) => ToolOutput::ok(format!("subagent_id: {id}\n\n{answer}")),
             Err(error) => ToolOutput::error(error.to_string()),
         }

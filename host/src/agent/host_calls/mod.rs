@@ -1,11 +1,11 @@
 //! Metered calls of plugins into the running turn: to a model, a tool, a subagent.
 //!
 //! Whether a plugin may at all was decided before: without the grant it has no import to call. Owns that every use is counted and leaves
-//! a record; how much a plugin may use is `budget`'s. Start from [`TurnScope::ask_model`].
+//! a record; how much a plugin may use is `budget`'s. Start from [`PluginCalls`].
 
 mod model;
 mod person;
-mod subagent;
+pub(super) mod subagent;
 mod tool;
 
 use std::sync::Arc;
@@ -23,15 +23,20 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Longest target of an access record, in bytes.
 const MAX_TARGET_BYTES: usize = 200;
 
-impl TurnScope {
+/// Calls of one plugin into a running turn.
+pub(super) struct PluginCalls<'a> {
+    scope: &'a Arc<TurnScope>,
+    plugin: &'a Arc<str>,
+}
+
+impl<'a> PluginCalls<'a> {
+    pub(super) fn new(scope: &'a Arc<TurnScope>, plugin: &'a Arc<str>) -> Self {
+        Self { scope, plugin }
+    }
+
     /// Checks what holds for every call: the turn is running, plugins are not nested too deep, and some calls are left.
-    fn admit(
-        &self,
-        plugin: &Arc<str>,
-        host_call: HostCall,
-        caller: &mut Caller,
-    ) -> Result<(), HandleError> {
-        if self.cancel.is_cancelled() {
+    fn admit(&self, host_call: HostCall, caller: &mut Caller) -> Result<(), HandleError> {
+        if self.scope.cancel.is_cancelled() {
             return Err(interrupted());
         }
         if caller.call_chain.len() > MAX_NESTING {
@@ -39,9 +44,14 @@ impl TurnScope {
                 "plugins calling plugins are nested deeper than {MAX_NESTING}"
             )));
         }
-        self.budget.spend(plugin, host_call)?;
-        self.update(caller);
+        self.scope.budget.spend(self.plugin, host_call)?;
+        self.scope.update(caller);
         Ok(())
+    }
+
+    /// Begins the record of a use, which is kept when the use ends.
+    fn access(&self, caller: &Caller, target: &str) -> PendingAccess<'a> {
+        PendingAccess::new(self.scope, self.plugin, caller, target)
     }
 }
 

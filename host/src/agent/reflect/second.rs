@@ -7,7 +7,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::agent::ask::HostQuestion;
+use crate::agent::ask::{HostQuestion, ask_for_host};
 use crate::agent::compact::cut_middle;
 use crate::agent::request::NoAnswer;
 use crate::agent::stop::Stop;
@@ -131,7 +131,7 @@ impl Turn<'_> {
             prompt: self.reflected.material(reflection),
             max_tokens: MAX_ANSWER_TOKENS,
         };
-        let asked = self.scope.ask_for_host(&self.caller(), question).await;
+        let asked = ask_for_host(&self.scope, &self.caller(), question).await;
         let verdict = match asked {
             Ok(text) => verdict_in(&text),
             Err(NoAnswer::Cancelled) => return Err(Stop::Cancelled),

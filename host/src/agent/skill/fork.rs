@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::ready::{Invoker, Ready};
+use crate::agent::host_calls::subagent::run_subagent;
 use crate::agent::scope::TurnScope;
 use crate::agent::spec::agent_id;
 use crate::point::caller::Caller;
@@ -31,8 +32,6 @@ pub(in crate::agent) fn fork_skill<'a>(
     };
     Box::pin(async move {
         let id = agent_id("skill");
-        scope
-            .run_agent_with(&id, plugin.as_ref(), task, caller, Some(ready))
-            .await
+        run_subagent(scope, &id, plugin.as_ref(), task, caller, Some(ready)).await
     })
 }
