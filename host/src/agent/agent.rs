@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::archive::join::{Archival, warn_style};
+use super::compact::Compaction;
 use super::emitter::Emitter;
 use super::outcome::Error;
 use super::replace::Replacements;
@@ -16,7 +18,6 @@ use super::skill::active::ActiveSkills;
 use super::skill::ready::Invoked;
 use super::spec::AgentSpec;
 use super::steering::SteerHandle;
-use super::{archive, compact};
 use crate::event::{self, Event};
 use crate::point::caller::{CallContext, Caller};
 use crate::point::catalog::{Error as ErrorPoint, SessionEnd, SessionStart};
@@ -46,7 +47,7 @@ pub(crate) struct Agent {
     pub(super) family: Family,
     /// Scope of the running turn, or of the last one: background hooks may outlive their turn.
     pub(super) scope: Option<Arc<TurnScope>>,
-    pub(super) compaction: compact::Compaction,
+    pub(super) compaction: Compaction,
     /// The stable parts of the system prompt as the first turn made them.
     pub(super) frozen: Option<Vec<PromptPart>>,
     /// The last entry of the prompt ledger.
@@ -56,9 +57,7 @@ pub(crate) struct Agent {
     pub(super) opening: Vec<Event>,
     pub(super) is_started: bool,
     /// Earlier turns that are being archived.
-    pub(super) archiving: Option<archive::Archiving>,
-    /// One that is being moved to its holder.
-    pub(super) moving: Option<archive::Moving>,
+    pub(super) archival: Archival,
 }
 
 impl Agent {
@@ -89,14 +88,13 @@ impl Agent {
             invoked: None,
             family,
             scope: None,
-            compaction: compact::Compaction::default(),
+            compaction: Compaction::default(),
             frozen: None,
             ledger: None,
             is_announced: false,
             opening: Vec::new(),
             is_started: false,
-            archiving: None,
-            moving: None,
+            archival: Archival::default(),
             spec: Arc::new(spec),
         }
     }
@@ -144,7 +142,7 @@ impl Agent {
         entries: &[Entry],
     ) -> Result<Option<Undone>, session::Error> {
         // What is being prepared may be about that turn.
-        self.stop_archival().await;
+        self.archival.stop().await;
         let undone = self.spec.session.undo(entries)?;
         self.compaction.try_again();
         self.spec.session.synced().await?;
@@ -199,6 +197,47 @@ impl Agent {
         }
     }
 
+    /// Moves the archived turns out of the conversation whose summaries are there. For a safe point of the turn `scope`.
+    pub(super) async fn join_archived(&mut self, scope: &Arc<TurnScope>) {
+        self.archival
+            .join_ready(&self.spec, scope, &mut self.compaction)
+            .await;
+    }
+
+    /// Archives the turns that are due, and waits for it. For whoever embeds an agent and has the time: without it they are
+    /// archived beside the next turn.
+    pub(crate) async fn finish_archival(&mut self) {
+        let Some(scope) = self.scope.clone() else {
+            return;
+        };
+        self.join_archived(&scope).await;
+        self.archival.begin(&self.spec, &scope);
+        self.archival.wait().await;
+        self.join_archived(&scope).await;
+    }
+
+    /// Joins what is about to be ready when the session is closed. What is not stays due.
+    async fn close_archival(&mut self) {
+        let Some(scope) = self.scope.clone() else {
+            return;
+        };
+        if self.archival.wait_shortly(&scope).await {
+            self.join_archived(&scope).await;
+            self.archival.stop().await;
+        }
+    }
+
+    /// Puts the plugins that wait in the place of those that they replace; `scope` is that of the running turn.
+    pub(super) fn take_replacements(&mut self, scope: Option<&TurnScope>) {
+        self.replacements
+            .put_in_place(&mut self.spec, &self.dispatcher, scope);
+    }
+
+    /// Returns the queue of plugins that take the place of others.
+    pub(crate) fn replacements(&self) -> Replacements {
+        self.replacements.clone()
+    }
+
     /// Waits for hooks that run in the background as long as the longest deadline among them says, and tells of those that have
     /// not ended even so. Whether all have.
     pub(super) async fn settle(&self) -> bool {
@@ -235,7 +274,7 @@ impl Agent {
         for notice in self.spec.session.notices() {
             self.notice(Level::Warn, notice.clone());
         }
-        self.warn_archival();
+        warn_style(&self.spec);
     }
 
     /// `session-start`, once. It is part of the first turn, so that the user can interrupt it.

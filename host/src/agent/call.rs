@@ -50,11 +50,9 @@ pub(super) struct Allowed {
 }
 
 /// A call that ran or was refused, before `post-tool`.
-#[derive(Clone)]
 pub(super) struct RanCall {
-    pub(super) call: ToolCall,
-    pub(super) result: ToolResult,
-    duration_ms: u64,
+    /// The call and its result. Shared, so that the call stays here unchanged and uncopied while hooks see it.
+    finished: Arc<FinishedCall>,
     /// `host`, `policy`, `user`, `plugin NAME` or `skill NAME`.
     pub(super) refused_by: Option<String>,
     notes: Vec<AttributedText>,
@@ -64,6 +62,13 @@ pub(super) struct RanCall {
     is_changed: bool,
     /// Report for the `error` point, when the tool itself broke.
     fault: Option<FailureReport>,
+}
+
+impl RanCall {
+    /// Id of the call.
+    pub(super) fn id(&self) -> &str {
+        &self.finished.call.id
+    }
 }
 
 /// Reason why a call does not run.
@@ -85,9 +90,12 @@ impl Refusal {
     /// The refused call, as if it had run.
     fn of(self, call: ToolCall, notes: Vec<AttributedText>) -> RanCall {
         RanCall {
-            result: call.result(self.text, self.is_error),
-            call,
-            duration_ms: 0,
+            finished: Arc::new(FinishedCall {
+                plugin: None,
+                result: call.result(self.text, self.is_error),
+                call,
+                duration_ms: 0,
+            }),
             refused_by: Some(self.by),
             notes,
             file: None,
@@ -408,9 +416,12 @@ impl<'a> ToolGate<'a> {
             _ => None,
         };
         RanCall {
-            result: call.result(keep_blobs(&self.scope.family.root, output).await, is_error),
-            call,
-            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+            finished: Arc::new(FinishedCall {
+                plugin: None,
+                result: call.result(keep_blobs(&self.scope.family.root, output).await, is_error),
+                call,
+                duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+            }),
             refused_by: None,
             notes,
             file,
@@ -434,50 +445,36 @@ impl<'a> ToolGate<'a> {
     }
 
     /// Calls `post-tool` and emits the result. The notes of `pre-tool` hooks stand beneath the result before the hooks see it:
-    /// one that takes secrets out must see all that the caller will read.
-    pub(super) async fn finish(&self, ran: RanCall) -> Dispatched<Arc<FinishedCall>> {
-        let RanCall {
-            call,
-            mut result,
-            duration_ms,
-            refused_by,
-            notes,
-            file,
-            is_changed,
-            fault,
-        } = ran;
-        if let Some(report) = fault {
+    /// one that takes secrets out must see all that the caller will read. Dropped halfway, it may be called again.
+    pub(super) async fn finish(&self, ran: &mut RanCall) -> Dispatched<Arc<FinishedCall>> {
+        if let Some(report) = ran.fault.clone() {
             self.scope
                 .emitter
                 .dispatch::<at::Error>(self.caller, report)
                 .await;
+            ran.fault = None;
         }
-        for AttributedText { plugin, text } in notes {
+        let (mut about, mut context) = (None, None);
+        if let Some(path) = ran.file.as_deref().filter(|_| self.plugin.is_none()) {
+            let id = &ran.finished.call.id;
+            about = self.scope.skills.skills_about(id, path);
+            context = context_of(self.scope, id, path).await;
+            ran.file = None;
+        }
+        let finished = Arc::make_mut(&mut ran.finished);
+        finished.plugin = self.plugin_of(&finished.call);
+        for AttributedText { plugin, text } in ran.notes.drain(..) {
             let note = format!("\n[note from {plugin}: {text}]");
-            result.content.push_text(&note);
+            finished.result.content.push_text(&note);
         }
-        let file = file.filter(|_| self.plugin.is_none());
-        if let Some(path) = file {
-            if let Some(text) = self.scope.skills.skills_about(&call.id, &path) {
-                result.content.push_text(&text);
-            }
-            if let Some(text) = context_of(self.scope, &call.id, &path).await {
-                result.content.push_text(&text);
-            }
+        for text in about.into_iter().chain(context) {
+            finished.result.content.push_text(&text);
         }
-        let caller = self.caller.for_call(&call.id);
+        let caller = self.caller.for_call(&ran.finished.call.id);
         let mut finished = self
             .scope
             .emitter
-            .dispatch::<at::PostTool>(
-                &caller,
-                FinishedCall {
-                    plugin: self.plugin_of(&call),
-                    call,
-                    result,
-                    duration_ms,
-                },
-            )
+            .dispatch::<at::PostTool>(&caller, ran.finished.clone())
             .await;
         if let Some(AttributedText { plugin, text }) = blocked(&finished).cloned() {
             // A hook that had to see the result could not: the caller does not get it either.
@@ -492,8 +489,10 @@ impl<'a> ToolGate<'a> {
             &result.call_id,
             (context.turn, context.step),
             &result.content.text(),
-            is_changed,
+            ran.is_changed,
         );
+        let duration_ms = ran.finished.duration_ms;
+        let refused_by = ran.refused_by.clone();
         self.tell_end(&finished.value.result, duration_ms, refused_by);
         finished
     }

@@ -28,25 +28,25 @@ pub(crate) struct DirectTurn<'a> {
     started: Instant,
 }
 
-impl Agent {
+impl<'a> DirectTurn<'a> {
     /// Begins a turn in which only hooks are called.
     ///
     /// # Errors
     /// The session cannot be written.
-    pub(crate) fn direct_turn(&mut self) -> Result<DirectTurn<'_>, Error> {
-        self.announce();
-        self.dispatcher.begin_turn();
-        let session = self.spec.session.clone();
+    pub(crate) fn begin(agent: &'a mut Agent) -> Result<Self, Error> {
+        agent.announce();
+        agent.dispatcher.begin_turn();
+        let session = agent.spec.session.clone();
         session.cut_turn(DROPPED)?;
-        let scope = self.enter_turn(CancellationToken::new());
+        let scope = agent.enter_turn(CancellationToken::new());
         session.append(Body::TurnStart {
             turn: scope.number,
             input: String::new(),
             source: Source::Terminal,
             command: None,
         })?;
-        Ok(DirectTurn {
-            agent: self,
+        Ok(Self {
+            agent,
             scope,
             started: Instant::now(),
         })

@@ -21,9 +21,9 @@ mod calls;
 mod compact;
 mod config;
 mod context;
+mod ctx;
 #[cfg(feature = "cases")]
 mod direct;
-mod emit;
 mod emitter;
 mod end;
 mod halt;
@@ -36,6 +36,7 @@ mod outcome;
 mod pending;
 mod reflect;
 mod replace;
+mod reply;
 mod request;
 mod scope;
 mod sink;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::agent::Agent;
-use super::archive;
+use super::archive::live::add_tools;
 use super::scope::{ActiveTurns, Family};
 use super::skill::catalogue;
 use super::skill::memory::SkillMemory;
@@ -24,7 +24,7 @@ impl Agent {
             parent: None,
             skills: Arc::new(SkillMemory::of_session(&spec)),
         };
-        archive::add_tools(&mut spec, &family.active_turns);
+        add_tools(&mut spec, &family.active_turns);
         let notice = add_skills(&mut spec, &family.active_turns);
         let mut agent = Self::of_family(spec, family);
         let lasting = agent.skills.all();

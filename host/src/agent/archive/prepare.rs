@@ -9,7 +9,6 @@ use tokio::task::JoinHandle;
 
 use super::finished::Finished;
 use super::summary;
-use super::{Kept, MAX_TRIES};
 use crate::agent::compact::cut_middle;
 use crate::agent::request::NoAnswer;
 use crate::agent::scope::TurnScope;
@@ -21,7 +20,7 @@ use crate::message::Message;
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::Slice;
-use crate::session::{DueTurn, Holder};
+use crate::session::{self, DueTurn, Holder};
 use crate::text::printable;
 
 /// Longest first line of an input in the name of a holder, in characters.
@@ -29,6 +28,18 @@ const TASK_CHARS: usize = 80;
 
 /// Most turns that are prepared during one other, the oldest first: each may cost a request.
 const MAX_AT_ONCE: usize = 4;
+
+/// Failed attempts at a summary before a turn is archived without one.
+pub(super) const MAX_TRIES: u32 = 3;
+
+/// Reason why a turn is not archived.
+pub(super) enum Kept {
+    Refused(String),
+    /// The summary is not ready yet.
+    Later(String),
+    /// The session cannot be written or read.
+    Failed(session::Error),
+}
 
 /// A turn with its summary, or with the reason why it is not archived.
 pub(super) struct Prepared {

@@ -52,7 +52,7 @@ impl PluginCalls<'_> {
             dropped: call.result(DROPPED, true),
             has_started: false,
         };
-        let ran = match gate.judge(call).await {
+        let mut ran = match gate.judge(call).await {
             Err(refused) => *refused,
             Ok(allowed) => {
                 let kept = gate.keep_starts(std::slice::from_ref(&allowed)).await;
@@ -61,8 +61,9 @@ impl PluginCalls<'_> {
                 gate.run(allowed).await
             }
         };
-        let refused_by = ran.refused_by.clone();
-        let finished = gate.finish(ran).await;
+        let finished = gate.finish(&mut ran).await;
+        let refused_by = ran.refused_by.take();
+        drop(ran);
         open.has_started = false;
         let result = Arc::unwrap_or_clone(finished.value).result;
         let mut content = result.content;
