@@ -4,10 +4,18 @@
 //! what. It must not know wire formats, WebAssembly, or who shows its events; what a call may do is decided by `tool`, what
 //! hooks change by `point`.
 //!
-//! Start from `Agent::run_turn`, in `turn`. The turn reads from top to bottom in `turn` (start to end), `input` (what comes in),
-//! `system` (the system prompt), `step` (one request), `stream` (what is shown of its answer), `calls` (its tool calls), `end` (however it ends), `archive` (what
-//! becomes of it then). What plugins may do while they are called stands in `scope` and `host_calls`; a request (`request`) and a
-//! tool call (`call`) are the same for both, a question of the host's own (`ask`) too.
+//! Start from `Agent::run_turn`, in `turn`. The order of a turn stands in two files: `turn` (from
+//! the input to the output) and `step` (a request, its answer, and its tool calls). `input`,
+//! `system` and `end` are the other sections of a turn; `compact`, `calls`, `reflect` and `archive`
+//! hold their own state and act through `ctx`.
+//!
+//! `scope` is the state of a turn in which plugins act. Its parts are `budget` (usage and limits),
+//! `emitter` (hooks and events), and `skill::scope` (active skills and tools). Every request passes
+//! the gate in `request`, every tool call the one in `call`, and every call of a plugin the one in
+//! `host_calls`.
+//!
+//! No file here imports a file that imports it, directly or through others. A test in
+//! `tests/it/tidy` holds that.
 
 mod agent;
 mod archive;
@@ -17,6 +25,7 @@ mod between;
 mod blobs;
 mod budget;
 mod call;
+mod call_run;
 mod calls;
 mod compact;
 mod config;

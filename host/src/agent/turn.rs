@@ -115,6 +115,7 @@ impl Agent {
 
 pub(super) struct Turn<'a> {
     pub(super) agent: &'a mut Agent,
+    /// The way to hooks, session and events, which the parts of the turn share.
     pub(super) ctx: TurnCtx,
     pub(super) input: TurnInput,
     /// Images that belong to the input.
