@@ -7,6 +7,7 @@ mod additions;
 mod advisories;
 mod allowed_names;
 mod arrows;
+mod circles;
 mod depends;
 mod docs;
 mod events;
@@ -55,6 +56,20 @@ fn every_module_of_the_host_stands_in_a_layer() {
         .collect();
     let listed: BTreeSet<String> = layers.modules().map(str::to_owned).collect();
     assert_eq!(modules, listed);
+}
+
+#[test]
+fn the_files_of_the_agent_import_each_other_in_no_circle() {
+    none(circles::check(
+        "host/src/agent",
+        &sources(&["host/src/agent"], &["rs"]),
+    ));
+}
+
+#[test]
+fn no_type_of_the_agent_is_scattered_over_more_than_five_files() {
+    let sources = sources(&["host/src/agent"], &["rs"]);
+    none(circles::scattered("host/src/agent", &sources, 5));
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The host asks a model for itself: one request without tools, outside of the conversation, on the path of all requests.
 
 use super::compact::cut_middle;
-use super::request::NoAnswer;
+use super::request::{ModelGate, NoAnswer};
 use super::scope::TurnScope;
+use super::spec::AgentSpec;
 use crate::message::{Message, Role};
 use crate::point::caller::Caller;
 use crate::point::payload::Purpose;
@@ -34,46 +35,46 @@ pub(super) struct HostQuestion<'a> {
     pub(super) max_tokens: u32,
 }
 
-impl TurnScope {
-    /// Longest transcript that a model is asked about: what a conversation may be before it is compacted.
-    pub(super) fn transcript_bytes(&self) -> usize {
-        let profile = self.spec.provider.profile(&self.spec.model);
-        let config = &self.spec.config.compact;
-        let tokens = config.threshold(&profile).unwrap_or(UNCOMPACTED_TOKENS);
-        let bytes = tokens.saturating_mul(BYTES_PER_TOKEN).max(LEAST_TRANSCRIPT);
-        usize::try_from(bytes).unwrap_or(usize::MAX)
-    }
+/// Longest transcript that a model is asked about: what a conversation may be before it is compacted.
+pub(super) fn transcript_bytes(spec: &AgentSpec) -> usize {
+    let profile = spec.provider.profile(&spec.model);
+    let config = &spec.config.compact;
+    let tokens = config.threshold(&profile).unwrap_or(UNCOMPACTED_TOKENS);
+    let bytes = tokens.saturating_mul(BYTES_PER_TOKEN).max(LEAST_TRANSCRIPT);
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
 
-    /// Asks, and returns what the model wrote. The tokens count in the turn.
-    pub(super) async fn ask_for_host(
-        &self,
-        caller: &Caller,
-        question: HostQuestion<'_>,
-    ) -> Result<String, NoAnswer> {
-        let request = Request {
-            model: question.model.unwrap_or(&self.spec.model).to_owned(),
-            system: vec![SystemBlock::new(question.system, false)],
-            messages: vec![Message::text(Role::User, question.prompt)],
-            max_tokens: Some(question.max_tokens),
-            ..Request::default()
-        };
-        let kept = |request: &Request, response: &Response| Body::HostAsked {
-            about: question.about.to_owned(),
-            agent: question.agent.map(str::to_owned),
-            turn: caller.context.turn,
-            step: caller.context.step,
-            model: request.model.clone(),
-            usage: response.usage,
-            cost_usd: response.cost_usd,
-            latency_ms: response.latency_ms,
-            text: cut_middle(&response.message.joined_text(), KEPT_BYTES),
-        };
-        let purpose = Purpose::Host(question.about.to_owned());
-        let response = self.request_aside(purpose, caller, request, kept).await?;
-        if response.finish == Finish::Refused {
-            let why = "the provider held the answer back".to_owned();
-            return Err(NoAnswer::Provider(why));
-        }
-        Ok(response.message.joined_text())
+/// Asks, and returns what the model wrote. The tokens count in the turn.
+pub(super) async fn ask_for_host(
+    scope: &TurnScope,
+    caller: &Caller,
+    question: HostQuestion<'_>,
+) -> Result<String, NoAnswer> {
+    let request = Request {
+        model: question.model.unwrap_or(&scope.spec.model).to_owned(),
+        system: vec![SystemBlock::new(question.system, false)],
+        messages: vec![Message::text(Role::User, question.prompt)],
+        max_tokens: Some(question.max_tokens),
+        ..Request::default()
+    };
+    let kept = |request: &Request, response: &Response| Body::HostAsked {
+        about: question.about.to_owned(),
+        agent: question.agent.map(str::to_owned),
+        turn: caller.context.turn,
+        step: caller.context.step,
+        model: request.model.clone(),
+        usage: response.usage,
+        cost_usd: response.cost_usd,
+        latency_ms: response.latency_ms,
+        text: cut_middle(&response.message.joined_text(), KEPT_BYTES),
+    };
+    let purpose = Purpose::Host(question.about.to_owned());
+    let response = ModelGate::new(scope)
+        .request_aside(purpose, caller, request, kept)
+        .await?;
+    if response.finish == Finish::Refused {
+        let why = "the provider held the answer back".to_owned();
+        return Err(NoAnswer::Provider(why));
     }
+    Ok(response.message.joined_text())
 }

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::scope::Spent;
-use super::{Agent, Error};
+use super::agent::Agent;
+use super::budget::Spent;
+use super::outcome::Error;
 use crate::event::Event;
 use crate::message::Usage;
 use crate::point::caller::Caller;
@@ -47,7 +48,7 @@ impl Agent {
         self.dispatcher.begin_turn();
         self.spec.session.cut_turn(DROPPED)?;
         let scope = self.enter_turn(cancel.clone());
-        scope.set_spent(spent);
+        scope.budget.set_spent(spent);
         tokio::select! {
             biased;
             () = cancel.cancelled() => {}
@@ -89,7 +90,7 @@ impl Agent {
             scope.end_skills(&scope.caller(0)).await;
             scope.ends();
         }
-        let used = scope.map(|scope| (scope.usage(), scope.cost()));
+        let used = scope.map(|scope| (scope.budget.usage(), scope.budget.cost()));
         let (usage, cost) = used.unwrap_or_default();
         Ended {
             result,
@@ -103,7 +104,9 @@ impl Agent {
     /// Takes what plugins have used of the last call's limits.
     pub(crate) fn take_spent(&self) -> Spent {
         let scope = self.scope.as_ref();
-        scope.map(|scope| scope.take_spent()).unwrap_or_default()
+        scope
+            .map(|scope| scope.budget.take_spent())
+            .unwrap_or_default()
     }
 
     /// Keeps what a call did, and tells those who watch.

@@ -5,71 +5,71 @@
 
 use std::sync::Arc;
 
-use super::emit::chain;
-use super::scope::TurnScope;
+use super::outcome::chain;
+use super::spec::AgentSpec;
 use crate::message::{Attachment, Blob, Content, Message, Part, Parts};
 use crate::provider::{Images, Request};
-use crate::session::{Blobs, Error};
+use crate::session::{Blobs, Error, Session};
 use crate::tool::ToolOutput;
 
-impl TurnScope {
-    /// Keeps the bytes of a tool's answer. Those of subagents are with the session at the top, as plugins see one session.
-    pub(super) async fn keep_blobs(&self, output: ToolOutput) -> Parts {
-        if output.content.blobs().next().is_none() {
-            return output.content;
-        }
-        let blobs = self.family.root.blobs().clone();
-        let content = output.content.clone();
-        let kept = tokio::task::spawn_blocking(move || keep(&blobs, output)).await;
-        kept.unwrap_or_else(|_| content.text().into_owned().into())
+/// Keeps the bytes of a tool's answer. Those of subagents are with the session at the top, as plugins see one session.
+pub(super) async fn keep_blobs(root: &Session, output: ToolOutput) -> Parts {
+    if output.content.blobs().next().is_none() {
+        return output.content;
     }
+    let blobs = root.blobs().clone();
+    let content = output.content.clone();
+    let kept = tokio::task::spawn_blocking(move || keep(&blobs, output)).await;
+    kept.unwrap_or_else(|_| content.text().into_owned().into())
+}
 
-    /// Keeps images that a person shows, and returns what the message has of them.
-    pub(super) async fn keep_attached(&self, attached: Arc<[Attachment]>) -> Vec<Content> {
-        if attached.is_empty() {
-            return Vec::new();
-        }
-        let blobs = self.family.root.blobs().clone();
-        let keep = {
-            let attached = attached.clone();
-            move || -> Vec<Content> {
-                let kept = attached.iter().map(|Attachment { blob, bytes }| {
-                    match blobs.put(blob, bytes) {
+/// Keeps images that a person shows, and returns what the message has of them.
+pub(super) async fn keep_attached(root: &Session, attached: Arc<[Attachment]>) -> Vec<Content> {
+    if attached.is_empty() {
+        return Vec::new();
+    }
+    let blobs = root.blobs().clone();
+    let keep = {
+        let attached = attached.clone();
+        move || -> Vec<Content> {
+            let kept =
+                attached
+                    .iter()
+                    .map(|Attachment { blob, bytes }| match blobs.put(blob, bytes) {
                         Ok(()) => Content::Blob(blob.clone()),
                         Err(error) => Content::text(blob.not_shown(&chain(&error))),
-                    }
-                });
-                kept.collect()
-            }
-        };
-        let kept = tokio::task::spawn_blocking(keep).await;
-        kept.unwrap_or_else(|_| {
-            let lost = attached
-                .iter()
-                .map(|one| one.blob.not_shown("it was not kept"));
-            lost.map(Content::text).collect()
-        })
-    }
+                    });
+            kept.collect()
+        }
+    };
+    let kept = tokio::task::spawn_blocking(keep).await;
+    kept.unwrap_or_else(|_| {
+        let lost = attached
+            .iter()
+            .map(|one| one.blob.not_shown("it was not kept"));
+        lost.map(Content::text).collect()
+    })
+}
 
-    pub(super) async fn images(&self, request: &Request) -> Images {
-        let blobs = request.messages.iter().flat_map(Message::blobs);
-        let found: Vec<Blob> = blobs.cloned().collect();
-        if found.is_empty() {
-            return Images::default();
-        }
-        if !self.spec.provider.takes_images(&request.model) {
-            let why = format!(
-                "the model {} is not known to take images (provider.images = true sends them)",
-                request.model
-            );
-            return Images::none(&found.iter().collect::<Vec<_>>(), &why);
-        }
-        let blobs = self.family.root.blobs().clone();
-        let read = move |blob: &Blob| blobs.get(&blob.id).map_err(|error| unreadable(&error));
-        let choose = move || Images::choose(&found.iter().collect::<Vec<_>>(), read);
-        let chosen = tokio::task::spawn_blocking(choose).await;
-        chosen.unwrap_or_default()
+/// Reads the images of a request, as far as its model takes them.
+pub(super) async fn images(spec: &AgentSpec, root: &Session, request: &Request) -> Images {
+    let blobs = request.messages.iter().flat_map(Message::blobs);
+    let found: Vec<Blob> = blobs.cloned().collect();
+    if found.is_empty() {
+        return Images::default();
     }
+    if !spec.provider.takes_images(&request.model) {
+        let why = format!(
+            "the model {} is not known to take images (provider.images = true sends them)",
+            request.model
+        );
+        return Images::none(&found.iter().collect::<Vec<_>>(), &why);
+    }
+    let blobs = root.blobs().clone();
+    let read = move |blob: &Blob| blobs.get(&blob.id).map_err(|error| unreadable(&error));
+    let choose = move || Images::choose(&found.iter().collect::<Vec<_>>(), read);
+    let chosen = tokio::task::spawn_blocking(choose).await;
+    chosen.unwrap_or_default()
 }
 
 fn keep(blobs: &Blobs, mut output: ToolOutput) -> Parts {

@@ -1,100 +1,73 @@
-//! One tool call, of the model or of a plugin: it is judged, run and reported in the same way. The model's calls and those of
-//! plugins take this one path.
+//! One tool call before it runs, whether the model or a plugin makes it: both take this one path.
 //!
-//! Every refusal is a result that the caller sees, with who refused and why.
+//! Every refusal is a result that the caller sees, with who refused and why. Running a call and reporting its end are in
+//! `call_run`. Start from [`ToolGate::judge`].
 
 use std::sync::Arc;
 
-use super::emit::blocked;
 use super::scope::TurnScope;
 use crate::event::Event;
-use crate::message::{EffectClass, ToolCall, ToolResult};
+use crate::message::ToolCall;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::deadline::paused;
-use crate::point::dispatch::{AttributedText, Dispatched, HookVerdict};
+use crate::point::dispatch::{AttributedText, HookVerdict};
 use crate::point::payload::{FailureReport, FinishedCall, ProposedCall};
-use crate::session::{self, Body};
 use crate::tool::ToolCtx;
 use crate::tool::approval::{ApprovalAnswer, Question};
 use crate::tool::policy::{self, PolicyCall};
 use crate::tool::registry::ToolEntry;
-use crate::tool::run::run_call;
 use crate::tool::schema;
-use crate::tool::subject::{Subject, WorkspacePath};
+use crate::tool::subject::Subject;
 
 /// Beginning of the refusal of a call of a tool that is not there.
 pub(crate) const NO_TOOL: &str = "there is no tool `";
-
-/// Most bytes of a plugin's call that the session keeps of its result. No message holds it, and a plugin may read much.
-const KEPT_BYTES: usize = 16 << 10;
-
-/// Result of a call whose path leads elsewhere than when it was judged.
-const MOVED: &str = "refused by policy: the path leads to another file than when the call was judged, because a link on the way was \
-                     changed meanwhile. The call was not run; look at the path, and call again";
 
 /// Result of a call that the person was faster than.
 const SKIPPED: &str = "not run: the user said something before this call began. Read that first; make the call again if it is still \
                        wanted";
 
-/// Maker of a call.
-#[derive(Clone, Copy)]
-pub(super) struct By<'a> {
-    pub(super) caller: &'a Caller,
-    /// The plugin that makes the call; `None` is the model.
-    pub(super) plugin: Option<&'a Arc<str>>,
-}
-
-impl<'a> By<'a> {
-    /// The model, in a step of its turn.
-    pub(super) fn model(caller: &'a Caller) -> Self {
-        Self {
-            caller,
-            plugin: None,
-        }
-    }
-
-    fn name(self) -> Option<String> {
-        self.plugin.map(ToString::to_string)
-    }
-}
-
 /// A call that may run.
 pub(super) struct Allowed {
     pub(super) call: ToolCall,
-    entry: ToolEntry,
-    subject: Subject,
-    notes: Vec<AttributedText>,
+    pub(super) entry: ToolEntry,
+    pub(super) subject: Subject,
+    pub(super) notes: Vec<AttributedText>,
     /// Whether hooks changed its arguments.
-    is_changed: bool,
+    pub(super) is_changed: bool,
 }
 
 /// A call that ran or was refused, before `post-tool`.
-#[derive(Clone)]
 pub(super) struct RanCall {
-    pub(super) call: ToolCall,
-    pub(super) result: ToolResult,
-    duration_ms: u64,
+    /// The call and its result. Shared, so that the call stays here unchanged and uncopied while hooks see it.
+    pub(super) finished: Arc<FinishedCall>,
     /// `host`, `policy`, `user`, `plugin NAME` or `skill NAME`.
     pub(super) refused_by: Option<String>,
-    notes: Vec<AttributedText>,
+    pub(super) notes: Vec<AttributedText>,
     /// Path of the file that it read or changed.
-    file: Option<String>,
+    pub(super) file: Option<String>,
     /// Whether hooks changed the arguments that the model wrote.
-    is_changed: bool,
+    pub(super) is_changed: bool,
     /// Report for the `error` point, when the tool itself broke.
-    fault: Option<FailureReport>,
+    pub(super) fault: Option<FailureReport>,
+}
+
+impl RanCall {
+    /// Id of the call.
+    pub(super) fn id(&self) -> &str {
+        &self.finished.call.id
+    }
 }
 
 /// Reason why a call does not run.
-struct Refusal {
+pub(super) struct Refusal {
     by: String,
     text: String,
     is_error: bool,
 }
 
 impl Refusal {
-    fn new(by: impl Into<String>, text: impl Into<String>) -> Self {
+    pub(super) fn new(by: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             by: by.into(),
             text: text.into(),
@@ -103,11 +76,14 @@ impl Refusal {
     }
 
     /// The refused call, as if it had run.
-    fn of(self, call: ToolCall, notes: Vec<AttributedText>) -> RanCall {
+    pub(super) fn of(self, call: ToolCall, notes: Vec<AttributedText>) -> RanCall {
         RanCall {
-            result: call.result(self.text, self.is_error),
-            call,
-            duration_ms: 0,
+            finished: Arc::new(FinishedCall {
+                plugin: None,
+                result: call.result(self.text, self.is_error),
+                call,
+                duration_ms: 0,
+            }),
             refused_by: Some(self.by),
             notes,
             file: None,
@@ -124,40 +100,79 @@ impl Allowed {
     }
 }
 
-impl TurnScope {
+/// Gate that every tool call passes, for its maker.
+#[derive(Clone, Copy)]
+pub(super) struct ToolGate<'a> {
+    pub(super) scope: &'a TurnScope,
+    pub(super) caller: &'a Caller,
+    /// The plugin that makes the call; `None` is the model.
+    pub(super) plugin: Option<&'a Arc<str>>,
+}
+
+impl<'a> ToolGate<'a> {
+    /// The gate of the model, in a step of its turn.
+    pub(super) fn for_model(scope: &'a TurnScope, caller: &'a Caller) -> Self {
+        Self {
+            scope,
+            caller,
+            plugin: None,
+        }
+    }
+
+    pub(super) fn for_plugin(
+        scope: &'a TurnScope,
+        caller: &'a Caller,
+        plugin: &'a Arc<str>,
+    ) -> Self {
+        Self {
+            scope,
+            caller,
+            plugin: Some(plugin),
+        }
+    }
+
+    /// Name of the plugin that makes the call.
+    pub(super) fn maker(self) -> Option<String> {
+        self.plugin.map(ToString::to_string)
+    }
+
     /// Skips a call because steering came before it was judged.
-    pub(super) async fn skip(&self, by: By<'_>, call: ToolCall) -> RanCall {
-        self.emit_call(by, &call).await;
+    pub(super) async fn skip(&self, call: ToolCall) -> RanCall {
+        self.emit_call(&call).await;
         Refusal::new("user", SKIPPED).of(call, Vec::new())
     }
 
     /// Refuses a call of the host's own accord, before it is judged.
-    pub(super) async fn refuse(&self, by: By<'_>, call: ToolCall, why: &str) -> RanCall {
-        self.emit_call(by, &call).await;
+    pub(super) async fn refuse(&self, call: ToolCall, why: &str) -> RanCall {
+        self.emit_call(&call).await;
         Refusal::new("host", why).of(call, Vec::new())
     }
 
-    fn plugin_of(&self, call: &ToolCall) -> Option<String> {
-        let tools = self.tools();
+    pub(super) fn plugin_of(&self, call: &ToolCall) -> Option<String> {
+        let tools = self.scope.skills.tools();
         let known = tools.get(&call.name);
         known.and_then(|entry| entry.spec.plugin.clone())
     }
 
-    async fn emit_call(&self, by: By<'_>, call: &ToolCall) {
-        self.spec.events.emit(Event::ToolCall {
-            call: self.call_for_watchers(by.caller, call).await,
+    async fn emit_call(&self, call: &ToolCall) {
+        self.scope.spec.events.emit(Event::ToolCall {
+            call: self
+                .scope
+                .emitter
+                .call_for_watchers(self.caller, call)
+                .await,
             plugin: self.plugin_of(call),
-            by: by.name(),
-            parent_id: by.caller.call.as_deref().map(str::to_owned),
+            by: self.maker(),
+            parent_id: self.caller.call.as_deref().map(str::to_owned),
         });
     }
 
     /// Judges a call; one that is refused comes back as if it had run.
-    pub(super) async fn judge(&self, by: By<'_>, call: ToolCall) -> Result<Allowed, Box<RanCall>> {
-        self.emit_call(by, &call).await;
+    pub(super) async fn judge(&self, call: ToolCall) -> Result<Allowed, Box<RanCall>> {
+        self.emit_call(&call).await;
         let mut proposed = call.clone();
         let mut notes = Vec::new();
-        match self.check(by, &mut proposed, &mut notes).await {
+        match self.check(&mut proposed, &mut notes).await {
             Ok((entry, subject)) => Ok(Allowed {
                 is_changed: proposed.arguments != call.arguments,
                 call: proposed,
@@ -173,12 +188,11 @@ impl TurnScope {
     /// final ones.
     async fn check(
         &self,
-        by: By<'_>,
         call: &mut ToolCall,
         notes: &mut Vec<AttributedText>,
     ) -> Result<(ToolEntry, Subject), Refusal> {
-        let active = self.active();
-        let tools = self.tools();
+        let active = self.scope.skills.active();
+        let tools = self.scope.skills.tools();
         let known = tools.get(&call.name);
         if let Some(refusal) = known.and_then(|entry| self.refusal_of_skill(entry)) {
             return Err(refusal);
@@ -202,8 +216,12 @@ impl TurnScope {
             plugin: entry.spec.plugin.clone(),
             check: entry.check.clone(),
         };
-        let caller = by.caller.for_call(&call.id);
-        let judged = self.dispatch::<at::PreTool>(&caller, proposed).await;
+        let caller = self.caller.for_call(&call.id);
+        let judged = self
+            .scope
+            .emitter
+            .dispatch::<at::PreTool>(&caller, proposed)
+            .await;
         *call = judged.value.call;
         schema::drop_nulls(&entry.spec.parameters, &mut call.arguments);
         *notes = judged.notes;
@@ -220,16 +238,16 @@ impl TurnScope {
             }
         };
         let subject = entry.tool.subject(&call.arguments).await;
-        self.approve(by, call, &entry, &subject, asked).await?;
+        self.approve(call, &entry, &subject, asked).await?;
         Ok((entry, subject))
     }
 
     /// The refusal of a tool that the active skills do not leave.
-    fn refusal_of_skill(&self, entry: &ToolEntry) -> Option<Refusal> {
-        if let Some((skill, why)) = self.forbidden_by_skill(&entry.spec) {
+    pub(super) fn refusal_of_skill(&self, entry: &ToolEntry) -> Option<Refusal> {
+        if let Some((skill, why)) = self.scope.skills.forbidden_by_skill(&entry.spec) {
             return Some(Refusal::new(format!("skill {skill}"), why));
         }
-        let why = self.withheld(&entry.spec)?;
+        let why = self.scope.skills.withheld(&entry.spec)?;
         Some(Refusal::new(
             "host",
             format!("the tool {why}; invoke that one first"),
@@ -239,7 +257,6 @@ impl TurnScope {
     /// Policy, then approval where the policy or a hook asks for it.
     async fn approve(
         &self,
-        by: By<'_>,
         call: &ToolCall,
         entry: &ToolEntry,
         subject: &Subject,
@@ -252,13 +269,13 @@ impl TurnScope {
             may: &entry.may,
             is_asked: !asked.is_empty(),
         };
-        let decision = self.spec.policy.decide(&judged);
+        let decision = self.scope.spec.policy.decide(&judged);
         // A question of a hook, a rule or a plugin's call is never spared.
         let is_spared = || {
             asked.is_empty()
-                && by.plugin.is_none()
-                && self.spares(&entry.spec, subject)
-                && self.spec.policy.may_spare(&judged)
+                && self.plugin.is_none()
+                && self.scope.skills.spares(&entry.spec, subject)
+                && self.scope.spec.policy.may_spare(&judged)
         };
         match decision.verdict {
             policy::ToolVerdict::Allow => return Ok(()),
@@ -278,25 +295,31 @@ impl TurnScope {
         }
         let mut question =
             Question::new(&entry.spec, &call.arguments, subject, &asked).may(&entry.may);
-        if let Some(plugin) = by.plugin {
+        if let Some(plugin) = self.plugin {
             question = question.made_by(plugin);
         }
-        if !self.spec.policy.may_cover(&judged) {
+        if !self.scope.spec.policy.may_cover(&judged) {
             question = question.only_now("asks every time: a rule may deny it");
         }
         // The person is not asked about a call that would be refused anyway.
-        let ctx = self.tool_ctx(by, call);
+        let ctx = self.tool_ctx(call);
         if let Some(why) = entry.tool.refusal(&call.arguments, &ctx).await {
             return Err(Refusal::new("host", why));
         }
-        if !self.approvals.covers(&question) {
+        if !self.scope.approvals.covers(&question) {
             question = question.now(entry.tool.target(&call.arguments).await);
         }
         // A plugin that makes the call does not use up its time while the person thinks.
-        match paused(self.approvals.ask(&*self.spec.approver, &question)).await {
+        match paused(
+            self.scope
+                .approvals
+                .ask(&*self.scope.spec.approver, &question),
+        )
+        .await
+        {
             ApprovalAnswer::Yes | ApprovalAnswer::Always => Ok(()),
             // Nobody was asked: the approver of a subagent says no to everything.
-            ApprovalAnswer::No(why) if self.spec.depth > 0 => Err(Refusal::new(
+            ApprovalAnswer::No(why) if self.scope.spec.depth > 0 => Err(Refusal::new(
                 "policy",
                 format!(
                     "refused by policy: {why}; the operator can allow it in the configuration with `{}`",
@@ -311,186 +334,17 @@ impl TurnScope {
         }
     }
 
-    /// Writes that calls are about to run, and waits for the disk unless they only read: a power cut must not hide that a tool
-    /// may have changed something.
-    pub(super) async fn keep_starts(
-        &self,
-        by: By<'_>,
-        allowed: &[Allowed],
-    ) -> Result<(), session::Error> {
-        let session = &self.spec.session;
-        for allowed in allowed {
-            let Allowed { call, entry, .. } = allowed;
-            let is_told = by.plugin.is_none() && !allowed.is_changed;
-            session.append(Body::ToolStart {
-                call: call.id.clone(),
-                name: call.name.clone(),
-                effect_class: entry.spec.effect_class,
-                arguments: (!is_told).then(|| call.arguments.clone()),
-                by: by.name(),
-            })?;
-        }
-        let is_read = |allowed: &Allowed| allowed.entry.spec.effect_class == EffectClass::Read;
-        if allowed.iter().all(is_read) {
-            return Ok(());
-        }
-        session.synced().await
-    }
-
-    /// Runs a call within its deadline.
-    pub(super) async fn run(&self, by: By<'_>, allowed: Allowed) -> RanCall {
-        let Allowed {
-            call,
-            entry,
-            subject,
-            notes,
-            is_changed,
-        } = allowed;
-        self.spec.events.emit(Event::ToolStart {
-            call: self.call_for_watchers(by.caller, &call).await,
-            effect_class: entry.spec.effect_class,
-            plugin: entry.spec.plugin.clone(),
-            by: by.name(),
-        });
-        // Somebody may have thought about it for long, and a link lead elsewhere by now.
-        if entry.tool.subject(&call.arguments).await != subject {
-            return Refusal::new("policy", MOVED).of(call, notes);
-        }
-        // A skill may have become active while somebody thought about it, or beside it.
-        if let Some(refusal) = self.refusal_of_skill(&entry) {
-            return refusal.of(call, notes);
-        }
-        let ctx = self.tool_ctx(by, &call);
-        let config = &self.spec.config;
-        let (output, duration) = run_call(
-            &*entry.tool,
-            call.arguments.clone(),
-            &ctx,
-            config.tool_timeout(),
-            config.tool_output_bytes,
-        )
-        .await;
-        let fault = output.is_fault.then(|| FailureReport {
-            where_: call.name.clone(),
-            message: output.content.to_string(),
-            plugin: entry.spec.plugin.clone(),
-        });
-        let is_error = output.is_error;
-        let file = match subject {
-            Subject::File(WorkspacePath::Known(path)) if !is_error => Some(path),
-            _ => None,
-        };
-        RanCall {
-            result: call.result(self.keep_blobs(output).await, is_error),
-            call,
-            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
-            refused_by: None,
-            notes,
-            file,
-            is_changed,
-            fault,
-        }
-    }
-
     /// Returns the context of a call. A plugin does not work from what the model was shown.
-    fn tool_ctx(&self, by: By<'_>, call: &ToolCall) -> ToolCtx {
-        let known = by.plugin.is_none().then(|| self.spec.known.clone());
+    pub(super) fn tool_ctx(&self, call: &ToolCall) -> ToolCtx {
+        let known = self.plugin.is_none().then(|| self.scope.spec.known.clone());
         if let Some(known) = &known {
-            known.forget(|call| self.spec.session.has_result(call));
+            known.forget(|call| self.scope.spec.session.has_result(call));
         }
         ToolCtx {
-            caller: by.caller.for_call(&call.id),
-            cancel: self.cancel.clone(),
-            readable: self.readable(),
+            caller: self.caller.for_call(&call.id),
+            cancel: self.scope.cancel.clone(),
+            readable: self.scope.skills.readable(),
             known,
         }
-    }
-
-    /// Calls `post-tool` and emits the result. The notes of `pre-tool` hooks stand beneath the result before the hooks see it:
-    /// one that takes secrets out must see all that the caller will read.
-    pub(super) async fn finish(&self, by: By<'_>, ran: RanCall) -> Dispatched<Arc<FinishedCall>> {
-        let RanCall {
-            call,
-            mut result,
-            duration_ms,
-            refused_by,
-            notes,
-            file,
-            is_changed,
-            fault,
-        } = ran;
-        if let Some(report) = fault {
-            self.dispatch::<at::Error>(by.caller, report).await;
-        }
-        for AttributedText { plugin, text } in notes {
-            let note = format!("\n[note from {plugin}: {text}]");
-            result.content.push_text(&note);
-        }
-        let file = file.filter(|_| by.plugin.is_none());
-        if let Some(path) = file {
-            if let Some(text) = self.skills_about(&call.id, &path) {
-                result.content.push_text(&text);
-            }
-            if let Some(text) = self.context_of(&call.id, &path).await {
-                result.content.push_text(&text);
-            }
-        }
-        let caller = by.caller.for_call(&call.id);
-        let mut finished = self
-            .dispatch::<at::PostTool>(
-                &caller,
-                FinishedCall {
-                    plugin: self.plugin_of(&call),
-                    call,
-                    result,
-                    duration_ms,
-                },
-            )
-            .await;
-        if let Some(AttributedText { plugin, text }) = blocked(&finished).cloned() {
-            // A hook that had to see the result could not: the caller does not get it either.
-            let result = &mut Arc::make_mut(&mut finished.value).result;
-            let why = format!("[the result was withheld by plugin {plugin}: {text}]");
-            result.content = why.into();
-            result.is_error = true;
-        }
-        let context = &by.caller.context;
-        let result = &finished.value.result;
-        self.spec.known.finish(
-            &result.call_id,
-            (context.turn, context.step),
-            &result.content.text(),
-            is_changed,
-        );
-        self.tell_end(by, &finished.value.result, duration_ms, refused_by);
-        finished
-    }
-
-    /// Tells the session and those who watch that a call has ended.
-    pub(super) fn tell_end(
-        &self,
-        by: By<'_>,
-        result: &ToolResult,
-        duration_ms: u64,
-        refused_by: Option<String>,
-    ) {
-        let kept = by.plugin.map(|_| {
-            let mut kept = result.clone();
-            kept.content.cut(KEPT_BYTES);
-            kept
-        });
-        // The result itself must not wait for this to work.
-        self.spec.session.append_or_defer(Body::ToolEnd {
-            call: result.call_id.clone(),
-            duration_ms,
-            refused_by: refused_by.clone(),
-            result: kept,
-        });
-        self.spec.events.emit(Event::ToolEnd {
-            result: result.clone(),
-            duration_ms,
-            refused_by,
-            by: by.name(),
-        });
     }
 }

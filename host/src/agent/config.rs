@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::archive::{ArchivalConfig, SubagentsConfig};
-use super::compact::CompactConfig;
-use super::reflect::ReflectConfig;
+use super::archive::config::{ArchivalConfig, SubagentsConfig};
+use super::compact::config::CompactConfig;
+use super::reflect::config::ReflectConfig;
 use crate::config::{Section, number};
 use crate::price::Prices;
 

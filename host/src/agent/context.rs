@@ -9,6 +9,7 @@
 use serde_json::json;
 
 use super::scope::TurnScope;
+use super::spec::AgentSpec;
 use crate::event::Event;
 use crate::message::SkillPart;
 use crate::point::outcome::Level;
@@ -20,77 +21,75 @@ use crate::tool::subject::{Subject, WorkspacePath};
 /// Tool whose rules decide about files that the host gives to the model.
 const READ_FILE: &str = "read_file";
 
-impl TurnScope {
-    /// Returns the operator's decision about `read_file` of a path, for files that the host itself
-    /// gives to the model. Without that tool there is no rule about reading.
-    pub(super) fn read_rules(&self) -> Box<ReadRules> {
-        let entry = self.tools().get(READ_FILE).cloned();
-        let policy = self.spec.policy.clone();
-        Box::new(move |path| {
-            let Some(entry) = &entry else {
-                return ToolVerdict::Allow;
-            };
-            let subject = Subject::File(WorkspacePath::Known(path.to_owned()));
-            let call = PolicyCall {
-                spec: &entry.spec,
-                arguments: &json!({"path": path}),
-                subject: &subject,
-                may: &entry.may,
-                is_asked: false,
-            };
-            policy.decide(&call).verdict
-        })
-    }
-
-    /// Returns the context files for a call on a file (path relative to the workspace) that the
-    /// model does not have yet.
-    pub(super) async fn context_of(&self, call: &str, file: &str) -> Option<String> {
-        // Files directly in the workspace need no lookup: its context files are in the system
-        // prompt.
-        if !self.spec.config.context_files || !file.contains('/') {
-            return None;
-        }
-        let given: Vec<String> = {
-            let messages = self.spec.session.messages();
-            let parts = messages.into_iter().flat_map(|message| message.skills);
-            parts
-                .filter_map(|part| match part {
-                    SkillPart::ContextFile(path) => Some(path),
-                    SkillPart::Description(_) | SkillPart::Text(_) => None,
-                })
-                .collect()
+/// Returns the operator's decision about `read_file` of a path, for files that the host itself
+/// gives to the model. Without that tool there is no rule about reading.
+pub(super) fn read_rules(scope: &TurnScope) -> Box<ReadRules> {
+    let entry = scope.skills.tools().get(READ_FILE).cloned();
+    let policy = scope.spec.policy.clone();
+    Box::new(move |path| {
+        let Some(entry) = &entry else {
+            return ToolVerdict::Allow;
         };
-        let (workspace, path) = (self.spec.workspace.clone(), file.to_owned());
-        let rules = self.read_rules();
-        let read = move || {
-            let is_given = |file: &str| given.iter().any(|given| given == file);
-            prompt::below(&workspace, &path, is_given, &*rules)
+        let subject = Subject::File(WorkspacePath::Known(path.to_owned()));
+        let call = PolicyCall {
+            spec: &entry.spec,
+            arguments: &json!({"path": path}),
+            subject: &subject,
+            may: &entry.may,
+            is_asked: false,
         };
-        let found = tokio::task::spawn_blocking(read).await.ok()?;
-        for notice in found.notices {
-            self.tell_once(notice);
-        }
-        let mut text = String::new();
-        for part in found.parts {
-            let source = &clean(&part.source, 200);
-            let line = format!(
-                "[instructions of the project for work in the folder of {source}, which the host adds here:]"
-            );
-            let shown = clean(file, 200);
-            let notice = format!("the model is given {source}, because it works on {shown}");
-            self.spec.events.emit(Event::notice(Level::Info, notice));
-            text.push_str(&format!("\n{line}\n{}", part.text));
-            let part = SkillPart::ContextFile(part.source);
-            self.skill_parts.note(call, part, line);
-        }
-        (!text.is_empty()).then_some(text)
-    }
+        policy.decide(&call).verdict
+    })
+}
 
-    /// Warns the user, once per agent for each text.
-    fn tell_once(&self, text: String) {
-        let mut told = crate::lock::lock(&self.spec.told);
-        if told.insert(text.clone()) {
-            self.spec.events.emit(Event::notice(Level::Warn, text));
-        }
+/// Returns the context files for a call on a file (path relative to the workspace) that the
+/// model does not have yet.
+pub(super) async fn context_of(scope: &TurnScope, call: &str, file: &str) -> Option<String> {
+    // Files directly in the workspace need no lookup: its context files are in the system
+    // prompt.
+    if !scope.spec.config.context_files || !file.contains('/') {
+        return None;
+    }
+    let given: Vec<String> = {
+        let messages = scope.spec.session.messages();
+        let parts = messages.into_iter().flat_map(|message| message.skills);
+        parts
+            .filter_map(|part| match part {
+                SkillPart::ContextFile(path) => Some(path),
+                SkillPart::Description(_) | SkillPart::Text(_) => None,
+            })
+            .collect()
+    };
+    let (workspace, path) = (scope.spec.workspace.clone(), file.to_owned());
+    let rules = read_rules(scope);
+    let read = move || {
+        let is_given = |file: &str| given.iter().any(|given| given == file);
+        prompt::below(&workspace, &path, is_given, &*rules)
+    };
+    let found = tokio::task::spawn_blocking(read).await.ok()?;
+    for notice in found.notices {
+        tell_once(&scope.spec, notice);
+    }
+    let mut text = String::new();
+    for part in found.parts {
+        let source = &clean(&part.source, 200);
+        let line = format!(
+            "[instructions of the project for work in the folder of {source}, which the host adds here:]"
+        );
+        let shown = clean(file, 200);
+        let notice = format!("the model is given {source}, because it works on {shown}");
+        scope.spec.events.emit(Event::notice(Level::Info, notice));
+        text.push_str(&format!("\n{line}\n{}", part.text));
+        let part = SkillPart::ContextFile(part.source);
+        scope.skills.parts.note(call, part, line);
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// Warns the user, once per agent for each text.
+fn tell_once(spec: &AgentSpec, text: String) {
+    let mut told = crate::lock::lock(&spec.told);
+    if told.insert(text.clone()) {
+        spec.events.emit(Event::notice(Level::Warn, text));
     }
 }

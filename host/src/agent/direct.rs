@@ -8,8 +8,9 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use super::agent::Agent;
+use super::outcome::Error;
 use super::scope::TurnScope;
-use super::{Agent, Error};
 use crate::event::Event;
 use crate::point::Point;
 use crate::point::caller::Caller;
@@ -27,25 +28,25 @@ pub(crate) struct DirectTurn<'a> {
     started: Instant,
 }
 
-impl Agent {
+impl<'a> DirectTurn<'a> {
     /// Begins a turn in which only hooks are called.
     ///
     /// # Errors
     /// The session cannot be written.
-    pub(crate) fn direct_turn(&mut self) -> Result<DirectTurn<'_>, Error> {
-        self.announce();
-        self.dispatcher.begin_turn();
-        let session = self.spec.session.clone();
+    pub(crate) fn begin(agent: &'a mut Agent) -> Result<Self, Error> {
+        agent.announce();
+        agent.dispatcher.begin_turn();
+        let session = agent.spec.session.clone();
         session.cut_turn(DROPPED)?;
-        let scope = self.enter_turn(CancellationToken::new());
+        let scope = agent.enter_turn(CancellationToken::new());
         session.append(Body::TurnStart {
             turn: scope.number,
             input: String::new(),
             source: Source::Terminal,
             command: None,
         })?;
-        Ok(DirectTurn {
-            agent: self,
+        Ok(Self {
+            agent,
             scope,
             started: Instant::now(),
         })
@@ -68,9 +69,10 @@ impl DirectTurn<'_> {
         if let Some(id) = call {
             caller = caller.for_call(id);
         }
-        let out = self.scope.dispatch::<P>(&caller, payload).await;
+        let out = self.scope.emitter.dispatch::<P>(&caller, payload).await;
         for (plugin, injection) in &out.inject {
             self.scope
+                .emitter
                 .injected(&caller, plugin, injection.clone())
                 .await?;
         }
@@ -88,12 +90,12 @@ impl DirectTurn<'_> {
     /// # Errors
     /// The session cannot be written.
     pub(crate) async fn end(self) -> Result<Option<String>, Error> {
-        let cost = self.scope.cost();
+        let cost = self.scope.budget.cost();
         let summary = TurnSummary {
             stop: StopReason::Done,
             steps: 0,
-            tool_calls: self.scope.n_calls(),
-            usage: self.scope.usage(),
+            tool_calls: self.scope.budget.n_calls(),
+            usage: self.scope.budget.usage(),
             cost_usd: cost.usd,
             unpriced_tokens: cost.unpriced_tokens,
             duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::emit::{blocked, chain};
-use super::input::held_back;
-use super::turn::{Stop, Turn};
-use super::{Error, TurnOutcome};
+use super::archive::join::note_due;
+use super::calls::finish_call;
+use super::outcome::{Error, TurnOutcome, chain};
+use super::stop::{Stop, blocked, held_back};
+use super::turn::Turn;
 use crate::event::Event;
 use crate::message::{Message, Role};
 use crate::point::catalog as at;
@@ -24,7 +25,7 @@ const ABANDONED: &str = "[abandoned: the turn ended before this call had a resul
 impl Turn<'_> {
     /// Closes open entries of the session and emits the end, however the turn ended.
     pub(super) async fn end(mut self, ended: Result<(), Stop>) -> Result<TurnOutcome, Error> {
-        self.is_ending = true;
+        self.ctx.is_ending = true;
         let mut given = Ok(());
         let (stop, last_words, fault) = match ended {
             Ok(()) => (StopReason::Done, None, None),
@@ -56,15 +57,15 @@ impl Turn<'_> {
             self.outputs.push(text);
         }
         let closed = given.and(self.close_open(stop).await);
-        let scope = self.scope.clone();
+        let scope = self.ctx.scope.clone();
         self.agent.join_archived(&scope).await;
-        if self.cancel.is_cancelled() {
-            self.agent.stop_archival().await;
+        if self.ctx.scope.cancel.is_cancelled() {
+            self.agent.archival.stop().await;
         }
-        self.scope.end_agents().await;
-        scope.end_skills(&self.caller()).await;
+        self.ctx.scope.end_agents().await;
+        scope.end_skills(&self.ctx.caller()).await;
         let mut outcome = TurnOutcome {
-            turn: self.number,
+            turn: self.ctx.scope.number,
             output: self.outputs.join("\n\n"),
             summary: self.summary(stop),
         };
@@ -74,11 +75,13 @@ impl Turn<'_> {
             summary: outcome.summary.clone(),
             output: outcome.output.clone(),
         });
-        self.dispatch::<at::TurnEnd>(outcome.summary.clone()).await;
+        self.ctx
+            .dispatch::<at::TurnEnd>(outcome.summary.clone())
+            .await;
         self.take_halt(&mut outcome);
         let synced = session.synced().await;
-        self.scope.ends();
-        self.emit(Event::TurnEnd {
+        self.ctx.scope.ends();
+        self.ctx.emit(Event::TurnEnd {
             turn: outcome.turn,
             summary: outcome.summary.clone(),
             output: outcome.output.clone(),
@@ -92,7 +95,14 @@ impl Turn<'_> {
             _ => {
                 written?;
                 synced?;
-                self.note_archival(outcome.summary.stop).await;
+                let compaction = &self.agent.compaction;
+                note_due(
+                    &self.ctx.scope,
+                    compaction,
+                    self.begins_at,
+                    outcome.summary.stop,
+                )
+                .await;
                 Ok(outcome)
             }
         }
@@ -104,7 +114,7 @@ impl Turn<'_> {
             return;
         }
         let was_blocked = outcome.summary.stop == StopReason::Blocked;
-        if let Some(why) = self.scope.family.halt.take()
+        if let Some(why) = self.ctx.scope.family.halt.take()
             && !was_blocked
         {
             outcome.summary.stop = StopReason::Blocked;
@@ -126,20 +136,21 @@ impl Turn<'_> {
         let session = self.agent.spec.session.clone();
         self.keep_partial().await?;
         // What ran to its end keeps its result, but not before the hooks have seen it: one of them may take secrets out.
-        let ran = std::mem::take(&mut *self.lock_ran());
+        let ran = self.calls.take_ran();
         let (mut known, mut inject) = (Vec::with_capacity(ran.len()), Vec::new());
-        for call in ran {
-            let finished = self.finish_call(call).await;
+        for mut call in ran {
+            let finished = finish_call(&self.ctx, &mut self.reflected, &mut call).await;
+            drop(call);
             let result = Arc::unwrap_or_clone(finished.value).result;
             let id = result.call_id.clone();
             let message = Message::result(result);
-            known.push(self.scope.skill_parts.put_into(message, &id));
+            known.push(self.ctx.scope.skills.parts.put_into(message, &id));
             inject.extend(finished.inject);
         }
         for message in session.close_calls(&known, why)? {
-            self.emit_message(message).await;
+            self.ctx.emit_message(message).await;
         }
-        self.inject(inject).await
+        self.ctx.inject(inject).await
     }
 
     /// Outputs the part of an answer that broke off, as far as hooks allow: it was paid for, and may be useful.
@@ -163,24 +174,24 @@ impl Turn<'_> {
         }
         let text = format!("{partial}\n\n[the answer was cut off here]");
         let message = Message::text(Role::Assistant, text);
-        let reviewed = self.dispatch::<at::PostReason>(message).await;
+        let reviewed = self.ctx.dispatch::<at::PostReason>(message).await;
         if let Some(said) = blocked(&reviewed) {
             self.settle_shown(&held_back(said));
             return Ok(None);
         }
         let text = reviewed.value.joined_text();
         self.settle_shown(&text);
-        self.push(reviewed.value).await?;
+        self.ctx.push(reviewed.value).await?;
         Ok(Some(text))
     }
 
     fn summary(&self, stop: StopReason) -> TurnSummary {
-        let cost = self.scope.cost();
+        let cost = self.ctx.scope.budget.cost();
         TurnSummary {
             stop,
-            steps: self.step,
-            tool_calls: self.scope.n_calls(),
-            usage: self.scope.usage(),
+            steps: self.ctx.step,
+            tool_calls: self.ctx.scope.budget.n_calls(),
+            usage: self.ctx.scope.budget.usage(),
             cost_usd: cost.usd,
             unpriced_tokens: cost.unpriced_tokens,
             duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -189,16 +200,17 @@ impl Turn<'_> {
     }
 
     async fn fail(&self, place: &str, why: &str) {
-        self.emit(Event::Error {
+        self.ctx.emit(Event::Error {
             place: place.to_owned(),
             message: why.to_owned(),
         });
-        self.dispatch::<at::Error>(FailureReport {
-            where_: place.to_owned(),
-            message: why.to_owned(),
-            plugin: None,
-        })
-        .await;
+        self.ctx
+            .dispatch::<at::Error>(FailureReport {
+                where_: place.to_owned(),
+                message: why.to_owned(),
+                plugin: None,
+            })
+            .await;
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::Agent;
+use super::agent::Agent;
 use super::blobs::unreadable;
+use super::host_calls::PluginCalls;
 use super::scope::{ActiveTurns, TurnScope};
 use super::sink::{KeepInStore, Outlet, log};
 use crate::event::{Event, Events};
@@ -80,7 +81,10 @@ macro_rules! in_turn {
             $($name: $of,)+
             caller: Caller,
         ) -> BoxFuture<'a, Result<$answer, HandleError>> {
-            Box::pin(async move { self.turn(&caller)?.$method(plugin, $($name,)+ caller).await })
+            Box::pin(async move {
+                let turn = self.turn(&caller)?;
+                PluginCalls::new(&turn, plugin).$method($($name,)+ caller).await
+            })
         }
     };
 }

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use super::assess::{assess, settle};
-use super::emit::blocked;
+use super::blobs::keep_attached;
+use super::skill::fork::fork_skill;
+use super::skill::ready::Invoked;
 use super::steering::{Queue, Queued};
-use super::turn::{Stop, Turn};
+use super::stop::{Stop, blocked, refused};
+use super::turn::Turn;
 use crate::event::Event;
 use crate::message::{Attachment, Message, Origin, Role};
 use crate::point::catalog as at;
-use crate::point::dispatch::{AttributedText, Dispatched};
+use crate::point::dispatch::Dispatched;
+use crate::point::handle::HandleError;
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnInput};
 
@@ -17,9 +21,9 @@ impl Turn<'_> {
     /// `turn-start`, then `pre-assess` → the built-in assessment → `post-assess`, then the user's message. An input that a
     /// hook refuses never becomes a message, so the model never sees it.
     pub(super) async fn take_input(&mut self) -> Result<Decision, Stop> {
-        let started = self.dispatch::<at::TurnStart>(self.input.clone()).await;
+        let started = self.ctx.dispatch::<at::TurnStart>(self.input.clone()).await;
         refused("input", blocked(&started))?;
-        let taken = self.dispatch::<at::PreAssess>(started.value).await;
+        let taken = self.ctx.dispatch::<at::PreAssess>(started.value).await;
         refused("input", blocked(&taken))?;
         if taken.value.text.trim().is_empty() {
             return Err(Stop::Blocked("[the input is empty]".to_owned()));
@@ -29,10 +33,11 @@ impl Turn<'_> {
 
         let assessment = assess(&self.input.text);
         let assessment = settle(
-            self.pass::<at::PostAssess>("assessment", assessment)
+            self.ctx
+                .pass::<at::PostAssess>("assessment", assessment)
                 .await?,
         );
-        self.emit(Event::Assessed {
+        self.ctx.emit(Event::Assessed {
             decision: assessment.decision,
             confidence: assessment.confidence,
             reasons: assessment.reasons,
@@ -43,9 +48,9 @@ impl Turn<'_> {
         if self.input.source == Source::Agent {
             message.origin = Some(Origin::Agent);
         }
-        self.push(message).await?;
-        self.inject(started.inject).await?;
-        self.inject(taken.inject).await?;
+        self.ctx.push(message).await?;
+        self.ctx.inject(started.inject).await?;
+        self.ctx.inject(taken.inject).await?;
         Ok(assessment.decision)
     }
 
@@ -64,7 +69,7 @@ impl Turn<'_> {
         loop {
             let next = queues.next(queue)?;
             let input = next.input.clone();
-            let received = self.dispatch::<at::SteeringReceived>(input).await;
+            let received = self.ctx.dispatch::<at::SteeringReceived>(input).await;
             if queues.take(queue, &next) {
                 return Some((next, received));
             }
@@ -79,7 +84,7 @@ impl Turn<'_> {
                 self.input = received.value.clone();
             }
             if self.take_text(queued, received).await? {
-                self.last_step = self.step + self.agent.spec.config.max_steps.max(1);
+                self.last_step = self.ctx.step + self.agent.spec.config.max_steps.max(1);
                 self.reflected.begin_again();
                 return Ok(true);
             }
@@ -95,7 +100,7 @@ impl Turn<'_> {
         received: Dispatched<TurnInput>,
     ) -> Result<bool, Stop> {
         let dropped = blocked(&received);
-        self.emit(Event::SteeringTaken {
+        self.ctx.emit(Event::SteeringTaken {
             number: queued.number,
             dropped_by: dropped.map(|said| said.plugin.to_string()),
             reason: dropped.map(|said| said.text.clone()),
@@ -104,23 +109,24 @@ impl Turn<'_> {
         let is_new = !is_dropped || !received.inject.is_empty();
         if let Some(said) = blocked(&received) {
             let text = format!("plugin {} dropped your input: {}", said.plugin, said.text);
-            self.agent.notice(Level::Warn, text);
+            self.ctx.notice(Level::Warn, text);
         } else {
             self.reflected.hear(&received.value.text);
-            let caller = self.caller();
-            self.scope
+            let caller = self.ctx.caller();
+            self.ctx
+                .scope
                 .enter_prepared(&caller, &received.value.text)
                 .await;
             let message = self.said(received.value.text, queued.attached).await;
-            self.push(message).await?;
+            self.ctx.push(message).await?;
         }
-        self.inject(received.inject).await?;
+        self.ctx.inject(received.inject).await?;
         Ok(is_new)
     }
 
     /// The message of a person, with the images that belong to it. Says so when the model will not see them.
     async fn said(&self, text: String, attached: Arc<[Attachment]>) -> Message {
-        let skills = self.scope.parts_prepared_in(&text);
+        let skills = self.ctx.scope.skills.parts_prepared_in(&text);
         let mut message = Message::text(Role::User, text).with_skills(skills);
         let spec = &self.agent.spec;
         if !attached.is_empty() && !spec.provider.takes_images(&spec.model) {
@@ -128,28 +134,48 @@ impl Turn<'_> {
                 "the model {} is not known to take images, so it is told of them and sees none (provider.images = true sends them)",
                 spec.model
             );
-            self.agent.notice(Level::Warn, text);
+            self.ctx.notice(Level::Warn, text);
         }
         message
             .content
-            .extend(self.scope.keep_attached(attached).await);
+            .extend(keep_attached(&self.ctx.scope.family.root, attached).await);
         message
     }
-}
 
-/// Ends the turn when a hook refused.
-pub(super) fn refused(what: &str, said: Option<&AttributedText>) -> Result<(), Stop> {
-    said.map_or(Ok(()), |said| Err(refusal(what, said)))
-}
+    /// Begins the skills that were invoked for this turn. Returns the one whose work a subagent is to do.
+    pub(super) async fn begin_skill(&mut self) -> Option<Invoked> {
+        let caller = self.ctx.caller();
+        // Of a turn that was dropped and so never ended.
+        for left in self.ctx.scope.skills.own.take(|skill| !skill.is_lasting) {
+            self.ctx.scope.tell_ended(&caller, &left, "dropped").await;
+        }
+        self.ctx
+            .scope
+            .enter_prepared(&caller, &self.input.text)
+            .await;
+        let invoked = self.agent.invoked.take()?;
+        let is_for_this = self.input.text.starts_with(&*invoked.input);
+        is_for_this.then_some(invoked)
+    }
 
-/// Placeholder for an answer that a hook withheld, or stopped while it was written.
-pub(super) fn held_back(AttributedText { plugin, text }: &AttributedText) -> String {
-    format!("[the answer was held back by plugin {plugin}: {text}]")
-}
-
-/// Returns the stop of a turn that a hook refused to continue.
-pub(super) fn refusal(what: &str, AttributedText { plugin, text }: &AttributedText) -> Stop {
-    Stop::Blocked(format!(
-        "[the {what} was refused by plugin {plugin}: {text}]"
-    ))
+    /// Has a subagent do the work of a skill; its answer is that of the turn. What the input has besides, such as piped text, is
+    /// given to it as well, as hooks left it.
+    pub(super) async fn answer_by_fork(&mut self, invoked: Invoked) -> Result<(), Stop> {
+        let caller = self.ctx.caller();
+        let input = self.input.text.as_str();
+        let rest = input.strip_prefix(&*invoked.input).unwrap_or(input).trim();
+        let answer = fork_skill(&self.ctx.scope, caller, invoked.ready, rest).await;
+        let answer = answer.map_err(|error| match error {
+            HandleError::Denied(text) => Stop::Blocked(text),
+            other => Stop::Blocked(format!("[the skill was not run: {other}]")),
+        })?;
+        let message = Message::text(Role::Assistant, answer);
+        let reviewed = self.ctx.dispatch::<at::PostReason>(message).await;
+        refused("answer", blocked(&reviewed))?;
+        let message = reviewed.value;
+        let text = message.joined_text();
+        self.ctx.push(message).await?;
+        self.ctx.inject(reviewed.inject).await?;
+        self.give_output(text).await
+    }
 }

@@ -6,8 +6,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::budget::Budget;
 use super::compact::request_tokens;
-use super::scope::TurnScope;
+use super::spec::AgentSpec;
 use crate::event::Event;
 use crate::lock::lock;
 use crate::message::{Content, Message, Usage};
@@ -54,7 +55,8 @@ impl Heard {
 
 /// A request on its way.
 pub(super) struct Pending<'a> {
-    scope: &'a TurnScope,
+    spec: &'a AgentSpec,
+    budget: &'a Budget,
     caller: &'a Caller,
     request: &'a Request,
     number: u32,
@@ -64,13 +66,15 @@ pub(super) struct Pending<'a> {
 
 impl<'a> Pending<'a> {
     pub(super) fn new(
-        scope: &'a TurnScope,
+        spec: &'a AgentSpec,
+        budget: &'a Budget,
         caller: &'a Caller,
         request: &'a Request,
         number: u32,
     ) -> Self {
         Self {
-            scope,
+            spec,
+            budget,
             caller,
             request,
             number,
@@ -109,7 +113,7 @@ impl<'a> Pending<'a> {
 
     /// The cost by the price of one of `models`, or else by the one that the server itself tells.
     fn cost<'n>(&self, models: impl IntoIterator<Item = &'n str>, usage: &Usage) -> Cost {
-        let spec = &self.scope.spec;
+        let spec = self.spec;
         let cost = spec.config.prices.cost(models, usage);
         let told = || spec.provider.profile(&self.request.model).price;
         match Some(cost.unpriced_tokens)
@@ -132,7 +136,7 @@ impl<'a> Pending<'a> {
         } else {
             (Usage::default(), None)
         };
-        self.scope.spec.events.emit(Event::RequestEnd {
+        self.spec.events.emit(Event::RequestEnd {
             request: self.number,
             model: None,
             usage,
@@ -162,8 +166,8 @@ impl<'a> Pending<'a> {
             ..Usage::default()
         };
         let cost = self.cost([&*self.request.model], &usage);
-        self.scope.add_used(usage, cost);
-        self.scope.spec.session.append_or_defer(Body::Unanswered {
+        self.budget.add_used(usage, cost);
+        self.spec.session.append_or_defer(Body::Unanswered {
             turn: self.caller.context.turn,
             step: self.caller.context.step,
             model: self.request.model.clone(),

@@ -5,10 +5,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::Agent;
 use super::scope::TurnScope;
+use super::spec::AgentSpec;
 use crate::event::Event;
 use crate::lock::lock;
+use crate::point::dispatch::Dispatcher;
 use crate::point::outcome::Level;
 use crate::point::registry::Registry;
 use crate::tool::SharedTool;
@@ -33,37 +34,36 @@ impl Replacements {
         waiting.retain(|waiting| waiting.plugin != new.plugin);
         waiting.push(new);
     }
-}
-
-impl Agent {
-    /// Returns the queue of plugins that take the place of others.
-    pub(crate) fn replacements(&self) -> Replacements {
-        self.replacements.clone()
-    }
 
     /// Puts the plugins that wait in place; `scope` is that of the running turn.
-    pub(super) fn take_replacements(&mut self, scope: Option<&TurnScope>) {
-        let waiting = std::mem::take(&mut *lock(&self.replacements.0));
+    pub(super) fn put_in_place(
+        &self,
+        spec: &mut Arc<AgentSpec>,
+        dispatcher: &Dispatcher,
+        scope: Option<&TurnScope>,
+    ) {
+        let waiting = std::mem::take(&mut *lock(&self.0));
         for new in waiting {
-            let tools = &mut self.spec_mut().tools;
+            let spec = Arc::make_mut(spec);
+            let tools = &mut spec.tools;
             let own = tools.specs().into_iter();
             let own = own.filter(|spec| spec.plugin.as_deref() == Some(&*new.plugin));
-            for spec in own.collect::<Vec<_>>() {
-                tools.remove(&spec.name);
+            let own = own.map(|spec| spec.name.clone()).collect::<Vec<_>>();
+            for name in own {
+                tools.remove(&name);
             }
             let added = new.tools.into_iter().map(|tool| tools.add(tool));
             let refused: Vec<String> = added
                 .filter_map(|added| added.err().map(|error| error.to_string()))
                 .collect();
-            let tools = tools.clone();
             if let Some(scope) = scope {
-                scope.set_tools(tools);
+                scope.skills.set_tools(tools.clone());
             }
-            self.dispatcher.replace(&new.plugin, new.hooks);
-            self.spec_mut().hooks = self.dispatcher.registry();
-            self.spec.events.emit(new.event);
+            dispatcher.replace(&new.plugin, new.hooks);
+            spec.hooks = dispatcher.registry();
+            spec.events.emit(new.event);
             for why in refused {
-                self.notice(Level::Warn, why);
+                spec.events.emit(Event::notice(Level::Warn, why));
             }
         }
     }

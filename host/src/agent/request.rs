@@ -7,9 +7,11 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::emit::{blocked, chain};
+use super::blobs::images;
+use super::outcome::chain;
 use super::pending::{Heard, Pending};
 use super::scope::TurnScope;
+use super::stop::blocked;
 use super::stream::tell_retry;
 use crate::event::Event;
 use crate::point::Point;
@@ -58,7 +60,17 @@ pub(super) fn apply(request: &mut Request, wanted: ModelRequest) {
     request.max_tokens = wanted.max_tokens;
 }
 
-impl TurnScope {
+/// Gate that every request to a model passes, in one turn.
+#[derive(Clone, Copy)]
+pub(super) struct ModelGate<'a> {
+    scope: &'a TurnScope,
+}
+
+impl<'a> ModelGate<'a> {
+    pub(super) fn new(scope: &'a TurnScope) -> Self {
+        Self { scope }
+    }
+
     /// Sends a [request](Self::request) outside the conversation, after `pre-reason`. Its text is
     /// not shown; retries are announced.
     pub(super) async fn request_aside(
@@ -73,13 +85,14 @@ impl TurnScope {
             Purpose::Step | Purpose::Host(_) => None,
         };
         let request = self.reasoned(purpose, caller, request).await?;
+        let scope = self.scope;
         let send = |body, heard: Heard| -> BoxFuture<'_, _> {
             Box::pin(async move {
                 let mut on = |event| {
                     heard.hear(&event);
-                    tell_retry(self, event);
+                    tell_retry(&scope.spec.events, event);
                 };
-                self.spec.provider.send(body, &mut on, &self.cancel).await
+                scope.spec.provider.send(body, &mut on, &scope.cancel).await
             })
         };
         // Retry once only: a server could refuse one field after another.
@@ -88,7 +101,7 @@ impl TurnScope {
             .await
         {
             Err(NoAnswer::Mended(why)) => {
-                tell_retry(self, StreamEvent::mended(why));
+                tell_retry(&self.scope.spec.events, StreamEvent::mended(why));
                 self.request(by.as_ref(), caller, &request, send, &kept)
                     .await
             }
@@ -105,7 +118,11 @@ impl TurnScope {
         mut request: Request,
     ) -> Result<Request, NoAnswer> {
         let proposed = self.proposed(purpose, &request, Vec::new());
-        let reasoned = self.dispatch::<at::PreReason>(caller, proposed).await;
+        let reasoned = self
+            .scope
+            .emitter
+            .dispatch::<at::PreReason>(caller, proposed)
+            .await;
         if let Some(said) = blocked(&reasoned) {
             return Err(NoAnswer::Blocked(said.clone()));
         }
@@ -113,6 +130,8 @@ impl TurnScope {
         for (plugin, mut injection) in reasoned.inject {
             injection.keep = false;
             let message = self
+                .scope
+                .emitter
                 .injected(caller, &plugin, injection)
                 .await
                 .map_err(NoAnswer::Session)?;
@@ -130,13 +149,13 @@ impl TurnScope {
     ) -> ModelRequest {
         ModelRequest {
             purpose,
-            provider: self.spec.provider.name().to_owned(),
+            provider: self.scope.spec.provider.name().to_owned(),
             model: request.model.clone(),
             temperature: request.temperature,
             max_tokens: request.max_tokens,
             tools,
             messages: u32::try_from(request.messages.len()).unwrap_or(u32::MAX),
-            usage: self.usage().into(),
+            usage: self.scope.budget.usage().into(),
         }
     }
 
@@ -151,8 +170,8 @@ impl TurnScope {
         send: impl FnOnce(Value, Heard) -> BoxFuture<'s, Result<Response, provider::Error>> + Send,
         kept: impl FnOnce(&Request, &Response) -> Body + Send,
     ) -> Result<Response, NoAnswer> {
-        let (provider, session) = (&self.spec.provider, &self.spec.session);
-        let images = self.images(request).await;
+        let (provider, session) = (&self.scope.spec.provider, &self.scope.spec.session);
+        let images = images(&self.scope.spec, &self.scope.family.root, request).await;
         let body = self
             .wire_body(caller, provider.body(request, &images))
             .await;
@@ -162,24 +181,31 @@ impl TurnScope {
         if let Some(lines) = session.unsynced().map_err(NoAnswer::Session)? {
             tokio::task::spawn_blocking(move || lines.sync());
         }
-        let number = self.count_request();
-        self.spec.events.emit(Event::RequestStart {
+        let number = self.scope.budget.count_request();
+        self.scope.spec.events.emit(Event::RequestStart {
             request: number,
             provider: provider.name().to_owned(),
             model: request.model.clone(),
             by: by.map(ToString::to_string),
             call_id: caller.call.as_deref().map(str::to_owned),
         });
-        let pending = Pending::new(self, caller, request, number);
+        let pending = Pending::new(
+            &self.scope.spec,
+            &self.scope.budget,
+            caller,
+            request,
+            number,
+        );
         let mut response = match send(body, pending.heard()).await {
             Ok(response) => response,
             Err(mut error) => {
                 if let Some(excerpt) = error.excerpt_mut() {
                     let text = excerpt.as_str().to_owned();
-                    *excerpt = ServerText::new(&self.for_watchers(caller, text).await);
+                    *excerpt =
+                        ServerText::new(&self.scope.emitter.for_watchers(caller, text).await);
                 }
                 let is_cancelled =
-                    matches!(error, provider::Error::Cancelled) && self.cancel.is_cancelled();
+                    matches!(error, provider::Error::Cancelled) && self.scope.cancel.is_cancelled();
                 let why = chain(&error);
                 let is_paid = pending.has_heard() || error.may_be_paid();
                 pending.failed(&why, is_paid);
@@ -195,7 +221,7 @@ impl TurnScope {
             }
         };
         let cost = pending.answered(&mut response);
-        self.spec.events.emit(Event::RequestEnd {
+        self.scope.spec.events.emit(Event::RequestEnd {
             request: number,
             model: response.model.clone(),
             usage: response.usage,
@@ -204,45 +230,49 @@ impl TurnScope {
             finish: Some(response.finish),
             error: None,
         });
-        self.add_used(response.usage, cost);
+        self.scope.budget.add_used(response.usage, cost);
         session
             .append(kept(request, &response))
             .map_err(NoAnswer::Session)?;
         let mut caller = caller.clone();
-        self.update(&mut caller);
-        self.dispatch::<at::AfterProviderResponse>(
-            &caller,
-            WireResponse {
-                provider: provider.name().to_owned(),
-                status: response.status,
-                latency_ms: response.latency_ms,
-                usage: response.usage,
-                cost_usd: response.cost_usd,
-                model: response
-                    .model
-                    .clone()
-                    .unwrap_or_else(|| request.model.clone()),
-                // The raw answer is not used after the hooks.
-                body: std::mem::take(&mut response.raw),
-            },
-        )
-        .await;
+        self.scope.update(&mut caller);
+        self.scope
+            .emitter
+            .dispatch::<at::AfterProviderResponse>(
+                &caller,
+                WireResponse {
+                    provider: provider.name().to_owned(),
+                    status: response.status,
+                    latency_ms: response.latency_ms,
+                    usage: response.usage,
+                    cost_usd: response.cost_usd,
+                    model: response
+                        .model
+                        .clone()
+                        .unwrap_or_else(|| request.model.clone()),
+                    // The raw answer is not used after the hooks.
+                    body: std::mem::take(&mut response.raw),
+                },
+            )
+            .await;
         Ok(response)
     }
 
     /// Returns the body after the hooks. Bodies are large, so a body is serialized only if a hook
     /// will read it.
     async fn wire_body(&self, caller: &Caller, body: Value) -> Result<Value, AttributedText> {
-        let registry = self.dispatcher.registry();
+        let registry = self.scope.emitter.dispatcher.registry();
         let name = at::BeforeProviderRequest::NAME;
         if registry.hooks::<at::BeforeProviderRequest>(name).is_empty() {
             return Ok(body);
         }
         let before = Arc::new(WireRequest {
-            provider: self.spec.provider.name().to_owned(),
+            provider: self.scope.spec.provider.name().to_owned(),
             body: body.to_string(),
         });
         let wire = self
+            .scope
+            .emitter
             .dispatch::<at::BeforeProviderRequest>(caller, before.clone())
             .await;
         if let Some(said) = blocked(&wire) {

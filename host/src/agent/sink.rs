@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::halt::Halt;
-use super::scope::Family;
 use crate::event::{Event, Events};
 use crate::lock::lock;
 use crate::point::Point;
@@ -31,13 +30,18 @@ pub(super) struct AgentSink {
 }
 
 impl AgentSink {
-    pub(super) fn new(outlet: Outlet, agent: Arc<str>, family: &Family) -> Self {
+    pub(super) fn new(
+        outlet: Outlet,
+        agent: Arc<str>,
+        halt: Arc<Halt>,
+        root: Arc<Session>,
+    ) -> Self {
         Self {
             outlet,
             failures: Mutex::new(Vec::new()),
-            halt: family.halt.clone(),
+            halt,
             agent,
-            root: family.root.clone(),
+            root,
             has_told_of_gap: AtomicBool::new(false),
         }
     }

@@ -17,10 +17,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::emit::blocked;
+use super::emitter::Emitter;
 use super::pending::Heard;
-use super::scope::TurnScope;
-use crate::event::Event;
+use super::stop::blocked;
+use crate::event::{Event, Events};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
@@ -76,7 +76,9 @@ impl Progress {
 
 /// One answer that is being written.
 pub(super) struct Live<'a> {
-    scope: &'a TurnScope,
+    emitter: &'a Emitter,
+    /// Token of the turn.
+    cancel: &'a CancellationToken,
     caller: &'a Caller,
     streaming: Streaming,
     progress: &'a mut Progress,
@@ -90,16 +92,18 @@ pub(super) struct Live<'a> {
 
 impl<'a> Live<'a> {
     pub(super) fn new(
-        scope: &'a TurnScope,
+        emitter: &'a Emitter,
+        cancel: &'a CancellationToken,
         caller: &'a Caller,
         progress: &'a mut Progress,
     ) -> Self {
         progress.partial.clear();
         progress.shown.truncate(progress.continued);
         Self {
-            scope,
+            emitter,
+            cancel,
             caller,
-            streaming: scope.streaming(caller),
+            streaming: emitter.streaming(caller),
             progress,
             pending: String::new(),
             is_put_off: false,
@@ -118,17 +122,18 @@ impl<'a> Live<'a> {
         body: Value,
         heard: Heard,
     ) -> Result<Response, provider::Error> {
-        let scope = self.scope;
-        let provider = &scope.spec.provider;
+        let events = &self.emitter.spec.events;
+        let provider = &self.emitter.spec.provider;
+        let cancel = self.cancel;
         if self.streaming != Streaming::Judged {
             let mut told = Told::default();
             let mut on = |event| {
                 heard.hear(&event);
                 self.unjudged(event, &mut told);
             };
-            return provider.send(body, &mut on, &scope.cancel).await;
+            return provider.send(body, &mut on, cancel).await;
         }
-        let cancel = scope.cancel.child_token();
+        let cancel = cancel.child_token();
         let (sender, pieces) = unbounded_channel();
         let mut told = Told::default();
         // The sender goes with the request: when the answer is whole, nothing more comes.
@@ -137,11 +142,11 @@ impl<'a> Live<'a> {
                 heard.hear(&event);
                 match event {
                     StreamEvent::Text(text) => drop(sender.send(Piece::Text(text))),
-                    StreamEvent::Thinking(_) => told.tell(scope, true, &[]),
+                    StreamEvent::Thinking(_) => told.tell(events, true, &[]),
                     StreamEvent::ToolCall { .. } => {}
                     retry @ StreamEvent::Retry { .. } => {
                         let _ = sender.send(Piece::Again);
-                        tell_retry(scope, retry);
+                        tell_retry(events, retry);
                     }
                 }
             };
@@ -154,7 +159,7 @@ impl<'a> Live<'a> {
     /// Handles text that no hook checks while it streams: shows it at once, or when it is complete.
     fn unjudged(&mut self, event: StreamEvent, told: &mut Told) {
         let is_free = self.streaming == Streaming::Free;
-        let events = &self.scope.spec.events;
+        let events = &self.emitter.spec.events;
         match event {
             StreamEvent::Text(text) => {
                 self.progress.partial.push_str(&text);
@@ -162,15 +167,15 @@ impl<'a> Live<'a> {
                     self.progress.shown.push_str(&text);
                     events.emit(Event::TextDelta { text });
                 } else {
-                    told.tell(self.scope, false, &self.streaming.holders());
+                    told.tell(events, false, &self.streaming.holders());
                 }
             }
             StreamEvent::Thinking(text) if is_free => events.emit(Event::ThinkingDelta { text }),
-            StreamEvent::Thinking(_) => told.tell(self.scope, true, &self.streaming.holders()),
+            StreamEvent::Thinking(_) => told.tell(events, true, &self.streaming.holders()),
             StreamEvent::ToolCall { .. } => {}
             retry @ StreamEvent::Retry { .. } => {
                 self.begin_again();
-                tell_retry(self.scope, retry);
+                tell_retry(&self.emitter.spec.events, retry);
             }
         }
     }
@@ -239,7 +244,7 @@ impl<'a> Live<'a> {
             keep: 0,
         };
         let judged = self
-            .scope
+            .emitter
             .dispatch::<at::OutputDelta>(self.caller, delta)
             .await;
         if let Some(said) = blocked(&judged) {
@@ -254,7 +259,7 @@ impl<'a> Live<'a> {
         if !text.is_empty() {
             self.progress.shown.push_str(&text);
             self.progress.partial.push_str(&text);
-            self.scope.spec.events.emit(Event::TextDelta { text });
+            self.emitter.spec.events.emit(Event::TextDelta { text });
         }
     }
 
@@ -268,7 +273,7 @@ impl<'a> Live<'a> {
         }
         let shown = self.progress.shown.clone();
         self.progress.shown.truncate(self.progress.continued);
-        self.scope.correct(shown, self.progress.shown.clone());
+        self.emitter.correct(shown, self.progress.shown.clone());
     }
 }
 
@@ -287,7 +292,7 @@ struct Told {
 }
 
 impl Told {
-    fn tell(&mut self, scope: &TurnScope, is_thinking: bool, by: &[Arc<str>]) {
+    fn tell(&mut self, events: &Events, is_thinking: bool, by: &[Arc<str>]) {
         let told = if is_thinking {
             &mut self.thinks
         } else {
@@ -296,20 +301,20 @@ impl Told {
         if !std::mem::replace(told, true) {
             let by = by.iter().map(ToString::to_string).collect();
             let event = Event::TextHeld { is_thinking, by };
-            scope.spec.events.emit(event);
+            events.emit(event);
         }
     }
 }
 
 /// Emits that a request is sent again.
-pub(super) fn tell_retry(scope: &TurnScope, event: StreamEvent) {
+pub(super) fn tell_retry(events: &Events, event: StreamEvent) {
     if let StreamEvent::Retry {
         attempt,
         delay_ms,
         reason,
     } = event
     {
-        scope.spec.events.emit(Event::Retry {
+        events.emit(Event::Retry {
             attempt,
             delay_ms,
             reason,
@@ -321,55 +326,6 @@ pub(super) fn tell_retry(scope: &TurnScope, event: StreamEvent) {
 fn end_of(text: &str) -> &str {
     let from = text.ceil_char_boundary(text.len().saturating_sub(BEFORE_BYTES));
     text.get(from..).unwrap_or_default()
-}
-
-impl TurnScope {
-    /// Returns the streaming mode of the model's text, given the hooks that are called for
-    /// `caller`.
-    pub(super) fn streaming(&self, caller: &Caller) -> Streaming {
-        let registry = self.dispatcher.registry();
-        let specs = registry.specs().iter();
-        Streaming::of(
-            specs
-                .map(AsRef::as_ref)
-                .filter(|spec| !caller.passes_over(&spec.plugin, false)),
-        )
-    }
-
-    /// Returns a complete text after the hooks of `output-delta`.
-    ///
-    /// # Errors
-    /// A hook stops it.
-    pub(super) async fn look_at(
-        &self,
-        caller: &Caller,
-        text: String,
-    ) -> Result<String, AttributedText> {
-        if text.is_empty() {
-            return Ok(text);
-        }
-        let delta = TextDelta {
-            text,
-            is_last: true,
-            ..TextDelta::default()
-        };
-        let judged = self.dispatch::<at::OutputDelta>(caller, delta).await;
-        match blocked(&judged) {
-            Some(said) => Err(said.clone()),
-            None => Ok(judged.value.text),
-        }
-    }
-
-    /// Emits a correction: the shown text, and the text that replaces it.
-    pub(super) fn correct(&self, shown: String, text: String) {
-        self.spec
-            .session
-            .append_or_defer(crate::session::Body::Corrected {
-                shown: shown.clone(),
-                text: text.clone(),
-            });
-        self.spec.events.emit(Event::Correction { shown, text });
-    }
 }
 
 /// Whether a text equals or continues the shown text. White space is ignored, because parts of an

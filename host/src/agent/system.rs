@@ -1,7 +1,11 @@
 //! The system prompt of a turn: collected, edited, frozen, rendered.
 
-use super::skill;
-use super::turn::{Stop, Turn};
+use super::archive::live::live_part;
+use super::context::read_rules;
+use super::skill::active::TOOL;
+use super::skill::catalogue;
+use super::stop::Stop;
+use super::turn::Turn;
 use crate::event::Event;
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
@@ -14,15 +18,17 @@ impl Turn<'_> {
     pub(super) async fn build_system(&mut self, decision: Decision) -> Result<(), Stop> {
         let context = PromptContext {
             model: self.agent.spec.model.clone(),
-            tools: self.scope.tool_names(),
+            tools: self.ctx.scope.skills.tool_names(),
             decision,
             parts: self.own_parts(decision),
         };
         let collected = self
+            .ctx
             .pass::<at::SystemPrompt>("system prompt", context)
             .await?
             .parts;
         let mut parts = self
+            .ctx
             .pass::<at::BeforeSystemPrompt>("system prompt", collected)
             .await?;
         prompt::sort(&mut parts);
@@ -31,6 +37,7 @@ impl Turn<'_> {
         let blocks = prompt::render(&parts);
         let text = prompt::joined(&blocks);
         let edited = self
+            .ctx
             .pass::<at::AfterSystemPrompt>("system prompt", text.clone())
             .await?;
         let (blocks, lost) = if edited == text {
@@ -60,22 +67,22 @@ impl Turn<'_> {
             has_tools: !spec.tools.entries().is_empty(),
         });
         // Of no use to an agent that cannot read them.
-        let reads_skills = spec.tools.get(skill::TOOL).is_some();
+        let reads_skills = spec.tools.get(TOOL).is_some();
         let own = spec.parts.iter();
-        let own = own.filter(|part| reads_skills || !skill::is_list(part));
+        let own = own.filter(|part| reads_skills || !catalogue::is_list(part));
         parts.extend(own.cloned());
-        parts.extend(super::archive::live_part(&spec.session));
+        parts.extend(live_part(&spec.session));
         if spec.config.context_files {
             let found = prompt::context_files(
                 &spec.workspace,
                 &spec.config.own_context_files,
-                &*self.scope.read_rules(),
+                &*read_rules(&self.ctx.scope),
             );
             parts.extend(found.parts);
             // The same files would be named again at every turn.
             if self.agent.frozen.is_none() {
                 for notice in found.notices {
-                    self.emit(Event::notice(Level::Warn, notice));
+                    self.ctx.emit(Event::notice(Level::Warn, notice));
                 }
             }
         }
@@ -89,7 +96,7 @@ impl Turn<'_> {
             .partition(|part| part.tier == Tier::Stable);
         let frozen = self.agent.frozen.as_ref();
         if frozen.is_some_and(|frozen| *frozen != stable) {
-            self.agent.notice(
+            self.ctx.notice(
                 Level::Debug,
                 "stable parts of the system prompt changed; the change takes effect in the next session",
             );

@@ -4,28 +4,29 @@
 //! stands, and [`Turn::end`] puts the session in order. So the body itself has no branches for cancellation, and all it has
 //! to do is to keep what must survive in the turn and not in its own variables.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::call::RanCall;
-use super::emit::blocked;
-use super::input::held_back;
-use super::reflect::{MARK, Reflected};
-use super::scope::TurnScope;
-use super::step::Shortfall;
+use super::agent::Agent;
+use super::calls::TurnCalls;
+use super::ctx::TurnCtx;
+use super::outcome::{Error, TurnOutcome};
+use super::reflect::MARK;
+use super::reflect::second::Reflected;
+use super::reply::Shortfall;
+use super::stop::{Stop, blocked, held_back};
 use super::stream::{Progress, goes_on_from};
-use super::{Agent, Error, TurnOutcome};
 use crate::event::Event;
 use crate::message::{Attachment, Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
 use crate::point::outcome::Level;
-use crate::point::payload::{TurnInput, UsedTool};
+use crate::point::payload::{Source, TurnInput};
 use crate::provider::SystemBlock;
-use crate::session::{self, Body};
+use crate::session::Body;
 
 /// Time that tools have, after the user interrupted, to stop by themselves and report what they did so far. A little longer
 /// than what a call is given once its token is set.
@@ -53,24 +54,6 @@ const EMPTY_AGAIN: &str =
 /// Note for the model about what a dropped turn left open.
 const DROPPED: &str = "[interrupted: the turn before was dropped before this call had a result]";
 
-/// Reason why a turn ended early.
-pub(super) enum Stop {
-    /// A hook refused to continue. The text says who and why.
-    Blocked(String),
-    /// The step limit was reached; the output says so.
-    MaxSteps,
-    Cancelled,
-    /// The provider gave no answer, for this reason.
-    Provider(String),
-    Host(Error),
-}
-
-impl From<session::Error> for Stop {
-    fn from(error: session::Error) -> Self {
-        Self::Host(error.into())
-    }
-}
-
 #[derive(Clone, Debug)]
 pub(super) enum Work {
     Answer {
@@ -81,36 +64,75 @@ pub(super) enum Work {
     Compact,
 }
 
+impl Agent {
+    /// Runs one turn: from `input` to the final output.
+    ///
+    /// However the turn ends, every tool call in the session has a result and `turn-end` has fired. A set `cancel` ends it
+    /// at the next await with [`StopReason::Cancelled`](crate::point::payload::StopReason::Cancelled). When this future is
+    /// dropped instead, the next turn closes what was left open.
+    ///
+    /// # Errors
+    /// Only when the host itself fails, which means: the session cannot be written.
+    pub(crate) async fn run_turn(
+        &mut self,
+        input: &str,
+        source: Source,
+        command: Option<String>,
+        attached: Vec<Attachment>,
+        cancel: &CancellationToken,
+    ) -> Result<TurnOutcome, Error> {
+        self.announce();
+        self.take_replacements(None);
+        let input = TurnInput {
+            text: input.to_owned(),
+            source,
+        };
+        let work = Work::Answer { command };
+        let mut turn = Turn::new(self, input, work, cancel.clone());
+        turn.attached = attached.into();
+        turn.run().await
+    }
+
+    /// Replaces all but the newest messages with a summary, as compaction does when a conversation grows too long. It is a turn
+    /// that answers nothing: hooks of compaction may use all of a turn, and what they use is counted.
+    ///
+    /// # Errors
+    /// The session cannot be written.
+    pub(crate) async fn compact(
+        &mut self,
+        cancel: &CancellationToken,
+    ) -> Result<TurnOutcome, Error> {
+        self.announce();
+        let input = TurnInput {
+            text: "/compact".to_owned(),
+            source: Source::Terminal,
+        };
+        Turn::new(self, input, Work::Compact, cancel.clone())
+            .run()
+            .await
+    }
+}
+
 pub(super) struct Turn<'a> {
     pub(super) agent: &'a mut Agent,
-    /// State shared with those who act for plugins in this turn.
-    pub(super) scope: Arc<TurnScope>,
+    /// The way to hooks, session and events, which the parts of the turn share.
+    pub(super) ctx: TurnCtx,
     pub(super) input: TurnInput,
     /// Images that belong to the input.
     pub(super) attached: Arc<[Attachment]>,
     pub(super) work: Work,
-    pub(super) cancel: CancellationToken,
-    pub(super) number: u32,
-    pub(super) step: u32,
     /// The step that may not be passed; a follow-up moves it on.
     pub(super) last_step: u32,
-    pub(super) used: Vec<UsedTool>,
-    /// Messages for the next request only.
-    pub(super) passing: Vec<Message>,
     pub(super) system: Vec<SystemBlock>,
     /// The answer that is streaming in.
     pub(super) progress: Progress,
-    /// Calls that ran and whose results are not in the session yet.
-    pub(super) ran: Mutex<Vec<RanCall>>,
-    /// Whether tools are running, which then get a moment to stop by themselves.
-    pub(super) is_running_tools: Arc<AtomicBool>,
+    /// Tool calls whose results are not in the session yet.
+    pub(super) calls: TurnCalls,
     pub(super) reflected: Reflected,
     pub(super) outputs: Vec<String>,
     /// Offset of the turn's first entry in the file of the session, in bytes.
     pub(super) begins_at: u64,
     pub(super) started: Instant,
-    /// Whether its body has ended, however it did.
-    pub(super) is_ending: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -120,28 +142,20 @@ impl<'a> Turn<'a> {
         work: Work,
         cancel: CancellationToken,
     ) -> Self {
-        let scope = agent.enter_turn(cancel.clone());
         Self {
-            number: scope.number,
-            scope,
+            ctx: TurnCtx::new(agent.enter_turn(cancel)),
             last_step: agent.spec.config.max_steps.max(1),
             agent,
             input,
             attached: Arc::default(),
             work,
-            cancel,
-            step: 0,
-            used: Vec::new(),
-            passing: Vec::new(),
             system: Vec::new(),
             progress: Progress::default(),
-            ran: Mutex::new(Vec::new()),
-            is_running_tools: Arc::default(),
+            calls: TurnCalls::default(),
             reflected: Reflected::default(),
             outputs: Vec::new(),
             begins_at: 0,
             started: Instant::now(),
-            is_ending: false,
         }
     }
 
@@ -149,8 +163,9 @@ impl<'a> Turn<'a> {
         let ended = match self.begin() {
             Err(error) => Err(error),
             Ok(()) => {
-                let interrupted = interrupted(self.cancel.clone(), self.is_running_tools.clone());
-                let family = self.scope.family.clone();
+                let interrupted =
+                    interrupted(self.ctx.scope.cancel.clone(), self.calls.is_running());
+                let family = self.ctx.scope.family.clone();
                 tokio::select! {
                     biased;
                     () = interrupted => Err(Stop::Cancelled),
@@ -172,13 +187,13 @@ impl<'a> Turn<'a> {
             Work::Compact => Some(self.input.text.clone()),
         };
         session.append(Body::TurnStart {
-            turn: self.number,
+            turn: self.ctx.scope.number,
             input: self.input.text.clone(),
             source: self.input.source,
             command: command.clone(),
         })?;
-        self.emit(Event::TurnStart {
-            turn: self.number,
+        self.ctx.emit(Event::TurnStart {
+            turn: self.ctx.scope.number,
             input: self.input.text.clone(),
             source: self.input.source,
             command,
@@ -190,16 +205,18 @@ impl<'a> Turn<'a> {
     async fn body(&mut self) -> Result<(), Stop> {
         self.agent.start().await;
         if matches!(self.work, Work::Compact) {
-            return self.compact_now().await;
+            let done = self.agent.compaction.compact_now(&self.ctx).await?;
+            self.outputs.push(done);
+            return Ok(());
         }
         let fork = self.begin_skill().await;
         let decision = self.take_input().await?;
         if let Some(invoked) = fork {
             return self.answer_by_fork(invoked).await;
         }
-        let scope = self.scope.clone();
+        let scope = self.ctx.scope.clone();
         self.agent.join_archived(&scope).await;
-        self.agent.begin_archival(&scope);
+        self.agent.archival.begin(&self.agent.spec, &scope);
         self.build_system(decision).await?;
         loop {
             let answer = self.answer().await?;
@@ -220,7 +237,7 @@ impl<'a> Turn<'a> {
         let mut begun = String::new();
         let (mut n_cut, mut n_empty) = (0, 0);
         loop {
-            if self.step >= self.last_step {
+            if self.ctx.step >= self.last_step {
                 return Ok(self.cut(&draft, &self.step_limit()));
             }
             let mut step = self.take_step().await?;
@@ -239,22 +256,24 @@ impl<'a> Turn<'a> {
             if n_cut >= MAX_CUT {
                 return Ok(self.cut(&draft, CUT_AGAIN));
             }
-            let has_step = self.step < self.last_step;
+            let has_step = self.ctx.step < self.last_step;
             if is_cut_text && has_step {
                 begun = step.draft;
-                self.push(Message::text(Role::User, CONTINUE).from(Origin::Reflection))
+                self.ctx
+                    .push(Message::text(Role::User, CONTINUE).from(Origin::Reflection))
                     .await?;
                 continue;
             }
             if n_empty > 1 && !step.goes_on {
-                self.agent.notice(Level::Warn, EMPTY_AGAIN);
+                self.ctx.notice(Level::Warn, EMPTY_AGAIN);
                 return Ok(DraftAnswer {
                     draft: format!("[{EMPTY_AGAIN}]"),
                     is_cut: false,
                 });
             }
             if n_empty == 1 && !step.goes_on && has_step {
-                self.push(Message::text(Role::User, EMPTY).from(Origin::Reflection))
+                self.ctx
+                    .push(Message::text(Role::User, EMPTY).from(Origin::Reflection))
                     .await?;
                 continue;
             }
@@ -262,15 +281,18 @@ impl<'a> Turn<'a> {
             if step.goes_on || self.take_steering().await? {
                 continue;
             }
-            let reflected = self.reflect(step.draft).await?;
+            let reflected = self
+                .reflected
+                .reflect(&self.ctx, &self.input.text, step.draft, has_step)
+                .await?;
             match reflected.continue_because {
                 Some(reason) => {
                     let message = Message::text(Role::User, format!("{MARK}{reason}"));
-                    self.push(message.from(Origin::Reflection)).await?;
+                    self.ctx.push(message.from(Origin::Reflection)).await?;
                 }
                 // The user may have sent more while hooks checked the answer. At the step limit
                 // that input waits for the next turn, and this answer stands.
-                None if self.step < self.last_step && self.take_steering().await? => {}
+                None if self.ctx.step < self.last_step && self.take_steering().await? => {}
                 None => {
                     return Ok(DraftAnswer {
                         draft: reflected.draft,
@@ -302,7 +324,7 @@ impl<'a> Turn<'a> {
     /// Returns the output after the hooks of `pre-output`, and after those of `output-delta` unless
     /// they already passed all of it.
     async fn judge_output(&self, draft: String) -> Result<String, AttributedText> {
-        let judged = self.dispatch::<at::PreOutput>(draft).await;
+        let judged = self.ctx.dispatch::<at::PreOutput>(draft).await;
         if let Some(said) = blocked(&judged) {
             return Err(said.clone());
         }
@@ -311,14 +333,18 @@ impl<'a> Turn<'a> {
         if !shown.is_empty() && goes_on_from(&text, shown) && goes_on_from(shown, &text) {
             return Ok(text);
         }
-        self.scope.look_at(&self.caller(), text).await
+        self.ctx
+            .scope
+            .emitter
+            .look_at(&self.ctx.caller(), text)
+            .await
     }
 
     /// Emits a correction if the shown text is not the beginning of `text`.
     pub(super) fn settle_shown(&mut self, text: &str) {
         if !goes_on_from(text, &self.progress.shown) {
             let shown = self.progress.take_shown();
-            self.scope.correct(shown, text.to_owned());
+            self.ctx.scope.emitter.correct(shown, text.to_owned());
         }
     }
 
@@ -334,7 +360,7 @@ impl<'a> Turn<'a> {
         self.settle_shown(&text);
         self.progress.take_shown();
         self.outputs.push(text.clone());
-        self.dispatch::<at::PostOutput>(text).await;
+        self.ctx.dispatch::<at::PostOutput>(text).await;
         match refusal {
             Some(text) => Err(Stop::Blocked(text)),
             None => Ok(()),

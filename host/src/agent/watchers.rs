@@ -4,14 +4,15 @@
 //! in the arguments of a call. It must not know who watches. What is asked of a person before a call, and what the session
 //! keeps, is the text as it is.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
-use super::scope::TurnScope;
+use super::emitter::Emitter;
+use super::stop::blocked;
 use crate::message::{Content, Message, Origin, Role, ToolCall};
 use crate::point::caller::Caller;
+use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
+use crate::point::payload::TextDelta;
 use crate::point::streaming::Streaming;
 
 /// Name in the arguments of a call that are not shown, before the reason.
@@ -26,24 +27,43 @@ const UNSHOWN_TOOL: &str = "[not shown]";
 /// Most values of a call that are judged one by one; each costs a call of each hook.
 const MAX_VALUES: usize = 64;
 
-/// Longest texts of a call whose judgement is kept for the next event about it.
-const MAX_KEPT_BYTES: usize = 16 << 10;
+impl Emitter {
+    /// Returns the streaming mode of the model's text, given the hooks that are called for
+    /// `caller`.
+    pub(super) fn streaming(&self, caller: &Caller) -> Streaming {
+        let registry = self.dispatcher.registry();
+        let specs = registry.specs().iter();
+        Streaming::of(
+            specs
+                .map(AsRef::as_ref)
+                .filter(|spec| !caller.passes_over(&spec.plugin, false)),
+        )
+    }
 
-/// Most calls whose judgement is kept.
-const MAX_KEPT_CALLS: usize = 32;
+    /// Returns a complete text after the hooks of `output-delta`.
+    ///
+    /// # Errors
+    /// A hook stops it.
+    pub(super) async fn look_at(
+        &self,
+        caller: &Caller,
+        text: String,
+    ) -> Result<String, AttributedText> {
+        if text.is_empty() {
+            return Ok(text);
+        }
+        let delta = TextDelta {
+            text,
+            is_last: true,
+            ..TextDelta::default()
+        };
+        let judged = self.dispatch::<at::OutputDelta>(caller, delta).await;
+        match blocked(&judged) {
+            Some(said) => Err(said.clone()),
+            None => Ok(judged.value.text),
+        }
+    }
 
-/// A call that hooks have judged. It is in several events, and is judged for the first of them alone.
-#[derive(Clone)]
-pub(super) struct JudgedCall {
-    /// Text that was judged: the name and all texts.
-    text: String,
-    /// Plugins whose code led to it.
-    chain: Vec<Arc<str>>,
-    /// Name and arguments as they are shown.
-    shown: (String, Value),
-}
-
-impl TurnScope {
     /// Returns a text for observers that may contain text of the model and is not output: the text
     /// that hooks pass, or the reason why it is not shown.
     pub(super) async fn for_watchers(&self, caller: &Caller, text: String) -> String {
@@ -109,22 +129,13 @@ impl TurnScope {
             return shown;
         }
         let text = format!("{} {}", call.name, readable(&call.arguments));
-        // Not every hook is called for every caller.
-        let is_same = |known: &&JudgedCall| known.text == text && known.chain == caller.call_chain;
-        let known = self.judged_calls().iter().find(is_same).cloned();
+        let known = self.judged_calls.find(&text, &caller.call_chain);
         let (name, arguments) = match known {
-            Some(known) => known.shown,
+            Some(shown) => shown,
             None => {
                 let judged = self.judge_call(caller, call, &text).await;
-                if text.len() <= MAX_KEPT_BYTES {
-                    let mut calls = self.judged_calls();
-                    calls.truncate(MAX_KEPT_CALLS - 1);
-                    calls.push_front(JudgedCall {
-                        text,
-                        chain: caller.call_chain.clone(),
-                        shown: judged.clone(),
-                    });
-                }
+                let chain = &caller.call_chain;
+                self.judged_calls.keep(text, chain, &judged);
                 judged
             }
         };

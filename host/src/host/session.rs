@@ -292,7 +292,7 @@ impl Session {
     /// Begins a turn in which only hooks are called.
     #[cfg(feature = "cases")]
     pub(crate) fn direct_turn(&mut self) -> Result<agent::DirectTurn<'_>, agent::Error> {
-        self.agent.direct_turn()
+        agent::DirectTurn::begin(&mut self.agent)
     }
 
     /// Returns what its plugins act on the session with.

@@ -4,14 +4,11 @@ use std::sync::Arc;
 
 use super::query::QuerySubagent;
 use super::spawn::SpawnSubagent;
-use crate::agent::AgentSpec;
 use crate::agent::scope::ActiveTurns;
-use crate::event::Event;
-use crate::point::outcome::Level;
+use crate::agent::spec::AgentSpec;
 use crate::point::payload::{PromptPart, Tier};
 use crate::prompt::host_part;
 use crate::session::Session;
-use crate::tool::SharedTool;
 
 /// Most holders that the system prompt lists, the newest ones: every request carries the list.
 const MAX_LISTED: usize = 50;
@@ -46,25 +43,9 @@ pub(in crate::agent) fn add_tools(spec: &mut AgentSpec, active_turns: &ActiveTur
     let is_on = spec.config.subagents.enabled || spec.config.archival.enabled;
     let has_holders = || spec.session.children().iter().any(|child| child.is_holder);
     if is_on || has_holders() {
-        add(spec, Arc::new(QuerySubagent::new(active_turns.clone())));
+        spec.add_built_in(Arc::new(QuerySubagent::new(active_turns.clone())));
     }
     if spec.config.subagents.enabled {
-        add(spec, Arc::new(SpawnSubagent::new(active_turns.clone())));
-    }
-}
-
-/// Adds a built-in tool. As with all of them, no plugin may have its name.
-pub(in crate::agent) fn add(spec: &mut AgentSpec, tool: SharedTool) {
-    let name = tool.spec().name.clone();
-    let taken = spec.tools.remove(&name);
-    if let Some(plugin) = taken.and_then(|entry| entry.spec.plugin.clone()) {
-        let text = format!(
-            "tool `{name}` of plugin `{plugin}` is refused: the name is already taken by the built-in tools"
-        );
-        spec.events.emit(Event::notice(Level::Warn, text));
-    }
-    if let Err(error) = spec.tools.add(tool) {
-        let text = error.to_string();
-        spec.events.emit(Event::notice(Level::Warn, text));
+        spec.add_built_in(Arc::new(SpawnSubagent::new(active_turns.clone())));
     }
 }

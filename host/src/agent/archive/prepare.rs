@@ -9,19 +9,18 @@ use tokio::task::JoinHandle;
 
 use super::finished::Finished;
 use super::summary;
-use super::{Kept, MAX_TRIES};
 use crate::agent::compact::cut_middle;
-use crate::agent::emit::blocked;
-use crate::agent::host_calls::agent_id;
 use crate::agent::request::NoAnswer;
 use crate::agent::scope::TurnScope;
+use crate::agent::spec::agent_id;
+use crate::agent::stop::blocked;
 use crate::event::Event;
 use crate::lock::lock;
 use crate::message::Message;
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::Slice;
-use crate::session::{DueTurn, Holder};
+use crate::session::{self, DueTurn, Holder};
 use crate::text::printable;
 
 /// Longest first line of an input in the name of a holder, in characters.
@@ -29,6 +28,18 @@ const TASK_CHARS: usize = 80;
 
 /// Most turns that are prepared during one other, the oldest first: each may cost a request.
 const MAX_AT_ONCE: usize = 4;
+
+/// Failed attempts at a summary before a turn is archived without one.
+pub(super) const MAX_TRIES: u32 = 3;
+
+/// Reason why a turn is not archived.
+pub(super) enum Kept {
+    Refused(String),
+    /// The summary is not ready yet.
+    Later(String),
+    /// The session cannot be written or read.
+    Failed(session::Error),
+}
 
 /// A turn with its summary, or with the reason why it is not archived.
 pub(super) struct Prepared {
@@ -56,7 +67,7 @@ impl Archiving {
                 let prepared = tokio::select! {
                     biased;
                     () = scope.cancel.cancelled() => return,
-                    prepared = scope.prepare(due) => prepared,
+                    prepared = prepare(&scope, due) => prepared,
                 };
                 if let Some(prepared) = prepared {
                     lock(&put).push(prepared);
@@ -95,76 +106,77 @@ impl Drop for Archiving {
     }
 }
 
-impl TurnScope {
-    /// Reads a turn and has it summed up. `None`: nothing can be said of it now, and it stays due.
-    async fn prepare(&self, due: DueTurn) -> Option<Prepared> {
-        let (place, turn) = (self.spec.session.place(), due.turn);
-        let read = tokio::task::spawn_blocking(move || Finished::read(&place, turn, 0));
-        let finished = match read.await {
-            Ok(Ok(finished)) => finished,
-            Ok(Err(error)) => {
-                tracing::error!(turn, %error, "cannot read a turn that is to be archived");
-                return None;
-            }
-            Err(_) => return None,
-        };
-        let asked = finished.asked().cloned()?;
-        let holder = Holder {
-            agent: agent_id("held").to_string(),
-            task: task(&asked.joined_text()),
-        };
-        let summary = self.summed_up(&due, &finished, &holder.agent).await?;
-        Some(Prepared {
-            due,
-            finished,
-            asked,
-            holder,
-            summary,
-        })
-    }
+/// Reads a turn and has it summed up. `None`: nothing can be said of it now, and it stays due.
+async fn prepare(scope: &TurnScope, due: DueTurn) -> Option<Prepared> {
+    let (place, turn) = (scope.spec.session.place(), due.turn);
+    let read = tokio::task::spawn_blocking(move || Finished::read(&place, turn, 0));
+    let finished = match read.await {
+        Ok(Ok(finished)) => finished,
+        Ok(Err(error)) => {
+            tracing::error!(turn, %error, "cannot read a turn that is to be archived");
+            return None;
+        }
+        Err(_) => return None,
+    };
+    let asked = finished.asked().cloned()?;
+    let holder = Holder {
+        agent: agent_id("held").to_string(),
+        task: task(&asked.joined_text()),
+    };
+    let summary = summed_up(scope, &due, &finished, &holder.agent).await?;
+    Some(Prepared {
+        due,
+        finished,
+        asked,
+        holder,
+        summary,
+    })
+}
 
-    /// `before-archive`, then the summary, unless a hook brought one. `None` when the turn was interrupted.
-    async fn summed_up(
-        &self,
-        due: &DueTurn,
-        finished: &Finished,
-        agent: &str,
-    ) -> Option<Result<String, Kept>> {
-        let slice = Slice {
-            reason: due.reason.clone(),
-            messages: finished.slice(&self.spec.session),
-            summary: String::new(),
-        };
-        let caller = self.caller(0);
-        let judged = self.dispatch::<at::BeforeArchive>(&caller, slice).await;
-        if let Some(said) = blocked(&judged) {
-            let why = format!("plugin {} held it back: {}", said.plugin, said.text);
-            return Some(Err(Kept::Refused(why)));
-        }
-        let own = judged.value.summary.trim();
-        if !own.is_empty() {
-            return Some(Ok(cut_middle(own, summary::MAX_BYTES)));
-        }
-        let summary = match self.sum_up(&caller, &finished.messages, agent).await {
-            Ok(summary) => summary,
-            Err(NoAnswer::Session(error)) => return Some(Err(Kept::Failed(error))),
-            Err(NoAnswer::Cancelled) => return None,
-            // A hook's no to the request is one to the archival that needs it.
-            Err(no) => return Some(Err(Kept::Refused(no.to_string()))),
-        };
-        let why = match summary {
-            Ok(text) => return Some(Ok(text)),
-            Err(why) => why,
-        };
-        if due.tries + 1 < MAX_TRIES {
-            return Some(Err(Kept::Later(why)));
-        }
-        let text = format!(
-            "there is no summary of the archived turn after {MAX_TRIES} tries: {why}; `query_subagent` finds what it holds"
-        );
-        self.spec.events.emit(Event::notice(Level::Warn, text));
-        Some(Ok(summary::UNAVAILABLE.to_owned()))
+/// `before-archive`, then the summary, unless a hook brought one. `None` when the turn was interrupted.
+async fn summed_up(
+    scope: &TurnScope,
+    due: &DueTurn,
+    finished: &Finished,
+    agent: &str,
+) -> Option<Result<String, Kept>> {
+    let slice = Slice {
+        reason: due.reason.clone(),
+        messages: finished.slice(&scope.spec.session),
+        summary: String::new(),
+    };
+    let caller = scope.caller(0);
+    let judged = scope
+        .emitter
+        .dispatch::<at::BeforeArchive>(&caller, slice)
+        .await;
+    if let Some(said) = blocked(&judged) {
+        let why = format!("plugin {} held it back: {}", said.plugin, said.text);
+        return Some(Err(Kept::Refused(why)));
     }
+    let own = judged.value.summary.trim();
+    if !own.is_empty() {
+        return Some(Ok(cut_middle(own, summary::MAX_BYTES)));
+    }
+    let summary = match summary::sum_up(scope, &caller, &finished.messages, agent).await {
+        Ok(summary) => summary,
+        Err(NoAnswer::Session(error)) => return Some(Err(Kept::Failed(error))),
+        Err(NoAnswer::Cancelled) => return None,
+        // A hook's no to the request is one to the archival that needs it.
+        Err(no) => return Some(Err(Kept::Refused(no.to_string()))),
+    };
+    let why = match summary {
+        Ok(text) => return Some(Ok(text)),
+        Err(why) => why,
+    };
+    if due.tries + 1 < MAX_TRIES {
+        return Some(Err(Kept::Later(why)));
+    }
+    let text = format!(
+        "there is no summary of the archived turn after {MAX_TRIES} tries: {why}; `query_subagent` finds what it holds"
+    );
+    scope.spec.events.emit(Event::notice(Level::Warn, text));
+    Some(Ok(summary::UNAVAILABLE.to_owned()))
 }
 
 /// Name of a holder: `Archive:` and the first line of the user's message.

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::transcript::{fenced, render, search};
-use crate::agent::ask::HostQuestion;
-use crate::agent::emit::chain;
+use crate::agent::ask::{HostQuestion, ask_for_host, transcript_bytes};
+use crate::agent::outcome::chain;
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::message::{EffectClass, Message, ToolSpec};
 use crate::session::{Body, Entry};
@@ -89,14 +89,18 @@ impl QuerySubagent {
         let Some(prompt) = prompt else {
             return ToolOutput::ok(found.unwrap_or_default());
         };
-        if !scope.count_question(MAX_QUESTIONS) {
+        if !scope.budget.count_question(MAX_QUESTIONS) {
             let why = format!("the limit of {MAX_QUESTIONS} questions in this turn is reached");
             return match found {
                 Some(found) => ToolOutput::ok(format!("[{why}]\n\n{found}")),
                 None => ToolOutput::error(format!("{why}; `search` needs no model")),
             };
         }
-        let transcript = fenced(&render(&messages, usize::MAX, scope.transcript_bytes()));
+        let transcript = fenced(&render(
+            &messages,
+            usize::MAX,
+            transcript_bytes(&scope.spec),
+        ));
         let lines = found.as_ref().map_or_else(String::new, |found| {
             format!("\n\nLines of it:\n{}", fenced(found))
         });
@@ -108,7 +112,7 @@ impl QuerySubagent {
             prompt: format!("{transcript}{lines}\n\n{prompt}"),
             max_tokens: MAX_TOKENS,
         };
-        match (scope.ask_for_host(&ctx.caller, question).await, found) {
+        match (ask_for_host(&scope, &ctx.caller, question).await, found) {
             (Ok(answer), None) => ToolOutput::ok(answer),
             (Ok(answer), Some(found)) => ToolOutput::ok(format!("{answer}\n\n{found}")),
             // What was found needs no model.

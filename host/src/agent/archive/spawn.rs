@@ -5,15 +5,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::agent::host_calls::agent_id;
+use crate::agent::host_calls::subagent::run_subagent;
 use crate::agent::scope::{ActiveTurns, TurnScope};
+use crate::agent::spec::{BY_NAME_ONLY, agent_id};
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::handle::AgentTask;
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
-
-/// Tools that a subagent gets only by name: it should do its task and not hand it on.
-pub(in crate::agent) const BY_NAME_ONLY: [&str; 2] = ["query_subagent", "spawn_subagent"];
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -57,7 +55,7 @@ impl SpawnSubagent {
         };
         let id = agent_id("sub");
         let caller = ctx.caller.clone();
-        match scope.run_agent_with(&id, None, task, caller, None).await {
+        match run_subagent(&scope, &id, None, task, caller, None).await {
             Ok(answer) => ToolOutput::ok(format!("subagent_id: {id}\n\n{answer}")),
             Err(error) => ToolOutput::error(error.to_string()),
         }
@@ -77,13 +75,14 @@ impl Tool for SpawnSubagent {
 
 /// Names of the tools of this step that only read.
 fn reading(scope: &TurnScope) -> Vec<String> {
-    let tools = scope.tools();
+    let tools = scope.skills.tools();
     let is_reading = |name: &String| {
         let entry = tools.get(name);
         entry.is_some_and(|entry| entry.spec.effect_class == EffectClass::Read)
             && !BY_NAME_ONLY.contains(&name.as_str())
     };
     scope
+        .skills
         .active()
         .iter()
         .filter(|n| is_reading(n))

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Style;
 use super::transcript::{fenced, render};
-use crate::agent::ask::HostQuestion;
+use crate::agent::ask::{HostQuestion, ask_for_host, transcript_bytes};
 use crate::agent::compact::cut_middle;
 use crate::agent::request::NoAnswer;
 use crate::agent::scope::TurnScope;
@@ -58,42 +58,40 @@ struct Structured {
     open_questions: Vec<String>,
 }
 
-impl TurnScope {
-    /// Has the model sum up the messages of a turn for the holder `agent`. Returns the summary, or why there is none.
-    ///
-    /// # Errors
-    /// A hook refused the request, the turn was interrupted, or the session cannot be written.
-    pub(super) async fn sum_up(
-        &self,
-        caller: &Caller,
-        messages: &[Message],
-        agent: &str,
-    ) -> Result<Result<String, String>, NoAnswer> {
-        let config = &self.spec.config.archival.summary;
-        let style = config.style_for(self.spec.provider.name());
-        let format = match style {
-            Style::Structured => STRUCTURED,
-            Style::Paragraph => PARAGRAPH,
-        };
-        let transcript = fenced(&render(messages, PART_BYTES, self.transcript_bytes()));
-        let question = HostQuestion {
-            about: "archive",
-            agent: Some(agent),
-            model: config.model.as_deref(),
-            system: format!("{TASK}\n\n{format}"),
-            prompt: format!("{transcript}\n\nSum up this turn."),
-            max_tokens: MAX_TOKENS,
-        };
-        let asked = self.ask_for_host(caller, question);
-        Ok(match tokio::time::timeout(config.timeout(), asked).await {
-            Err(_) => Err(format!("it took longer than {} s", config.timeout_seconds)),
-            Ok(Ok(text)) if text.trim().is_empty() => Err("the model wrote nothing".to_owned()),
-            Ok(Ok(text)) => Ok(written(style, &text)),
-            Ok(Err(NoAnswer::Provider(why))) => Err(NoAnswer::Provider(why).to_string()),
-            // A hook's no is no to the archiving that needs the summary.
-            Ok(Err(no)) => return Err(no),
-        })
-    }
+/// Has the model sum up the messages of a turn for the holder `agent`. Returns the summary, or why there is none.
+///
+/// # Errors
+/// A hook refused the request, the turn was interrupted, or the session cannot be written.
+pub(super) async fn sum_up(
+    scope: &TurnScope,
+    caller: &Caller,
+    messages: &[Message],
+    agent: &str,
+) -> Result<Result<String, String>, NoAnswer> {
+    let config = &scope.spec.config.archival.summary;
+    let style = config.style_for(scope.spec.provider.name());
+    let format = match style {
+        Style::Structured => STRUCTURED,
+        Style::Paragraph => PARAGRAPH,
+    };
+    let transcript = fenced(&render(messages, PART_BYTES, transcript_bytes(&scope.spec)));
+    let question = HostQuestion {
+        about: "archive",
+        agent: Some(agent),
+        model: config.model.as_deref(),
+        system: format!("{TASK}\n\n{format}"),
+        prompt: format!("{transcript}\n\nSum up this turn."),
+        max_tokens: MAX_TOKENS,
+    };
+    let asked = ask_for_host(scope, caller, question);
+    Ok(match tokio::time::timeout(config.timeout(), asked).await {
+        Err(_) => Err(format!("it took longer than {} s", config.timeout_seconds)),
+        Ok(Ok(text)) if text.trim().is_empty() => Err("the model wrote nothing".to_owned()),
+        Ok(Ok(text)) => Ok(written(style, &text)),
+        Ok(Err(NoAnswer::Provider(why))) => Err(NoAnswer::Provider(why).to_string()),
+        // A hook's no is no to the archiving that needs the summary.
+        Ok(Err(no)) => return Err(no),
+    })
 }
 
 /// Formats the model's text in the style that was asked for.

@@ -2,9 +2,9 @@
 //!
 //! Owns when that happens, what is taken out and what stands in its place; hooks of `before-compact` may refuse or bring a
 //! summary of their own. The session keeps every line: what the model is sent from then on is the shorter conversation, also
-//! after a resume. Start from [`Turn::compacted`].
+//! after a resume. Start from [`Compaction::compacted`].
 
-mod config;
+pub(super) mod config;
 mod estimate;
 mod extract;
 mod fit;
@@ -20,14 +20,14 @@ pub(super) use fit::cut_middle;
 use self::config::Limits;
 use self::estimate::{Bound, Counter, Gauge, Sizes};
 use self::slice::Tail;
-use super::emit::blocked;
-use super::turn::{Stop, Turn};
+use super::ctx::TurnCtx;
+use super::stop::{Stop, blocked};
 use crate::event::Event;
 use crate::message::{Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::Slice;
-use crate::provider::Request;
+use crate::provider::{Request, SystemBlock};
 use crate::session::Body;
 
 /// Reason for compaction, as hooks and the session see it.
@@ -93,80 +93,85 @@ impl Compaction {
     }
 }
 
-impl Turn<'_> {
+impl Compaction {
     /// The conversation for the next request, shortened first when it is too long.
-    pub(super) async fn compacted(&mut self) -> Result<Vec<Message>, Stop> {
-        let messages = self.agent.spec.session.messages();
-        let model = self.scope.model();
-        let provider = self.agent.spec.provider.clone();
-        provider.learn(&model, &self.scope.cancel).await;
-        let config = &self.agent.spec.config.compact;
+    pub(super) async fn compacted(
+        &mut self,
+        ctx: &TurnCtx,
+        system: &[SystemBlock],
+    ) -> Result<Vec<Message>, Stop> {
+        let messages = ctx.scope.spec.session.messages();
+        let model = ctx.scope.skills.model();
+        let provider = ctx.scope.spec.provider.clone();
+        provider.learn(&model, &ctx.scope.cancel).await;
+        let config = &ctx.scope.spec.config.compact;
         let (is_enabled, config) = (config.enabled, config.limits(&provider.profile(&model)));
-        let config = config.below(self.agent.compaction.refused);
-        self.agent.compaction.least_that_matters = match is_enabled {
+        let config = config.below(self.refused);
+        self.least_that_matters = match is_enabled {
             true => config.least_that_matters(),
             false => config.hard.unwrap_or(u64::MAX),
         };
         if !is_enabled {
             return Ok(messages);
         }
-        let specs = self.agent.spec.tools.specs();
+        let tools = ctx.scope.skills.tools();
+        let specs = tools.specs();
         let specs = || specs.iter().map(|spec| &**spec);
         let sizes = Sizes {
-            head: estimate::most(&self.system, specs(), []),
+            head: estimate::most(system, specs(), []),
             kept: estimate::most(&[], [], &messages),
-            passing: estimate::most(&[], [], &self.passing),
+            passing: estimate::most(&[], [], &ctx.passing),
         };
         let roughly = || {
-            let all = messages.iter().chain(&self.passing);
-            estimate::roughly(&self.system, specs(), all)
+            let all = messages.iter().chain(&ctx.passing);
+            estimate::roughly(system, specs(), all)
         };
-        let bound = &mut self.agent.compaction.bound;
+        let bound = &mut self.bound;
         if !bound.exceeds(config.threshold, sizes, roughly) {
             return Ok(messages);
         }
-        let gauge = self.agent.compaction.gauge;
-        let counter = self.agent.compaction.counter.clone();
+        let gauge = self.gauge;
+        let counter = self.counter.clone();
         let of = |messages: &[Message]| counter.of_messages(&model, messages);
-        let around = counter.of_head(&self.system, specs()) + of(&self.passing);
+        let around = counter.of_head(system, specs()) + of(&ctx.passing);
         let total = |messages: &[Message]| gauge.tokens(around + of(messages));
         let before = total(&messages);
         if before <= config.threshold {
-            self.agent.compaction.not_below = 0;
+            self.not_below = 0;
             return Ok(messages);
         }
-        if before < self.agent.compaction.not_below {
+        if before < self.not_below {
             return Ok(messages);
         }
         let tokens = |message: &Message| gauge.tokens(counter.of_message(&model, message));
         let part = slice_of(&messages, &config, tokens).map(|range| messages[range].to_vec());
         let size = |part: &Vec<Message>| gauge.tokens(of(part));
         let Some(part) = part.filter(|p| size(p) >= config.threshold / LEAST_PART) else {
-            self.agent.compaction.put_off(before);
+            self.put_off(before);
             return Ok(messages);
         };
         let limit = gauge.bytes(config.max_summary.min(size(&part) / 2));
-        if !self.replace(part, before, limit).await? {
-            self.agent.compaction.put_off(before);
+        if !replace(ctx, part, before, limit).await? {
+            self.put_off(before);
             return Ok(messages);
         }
-        let messages = self.agent.spec.session.messages();
+        let messages = ctx.scope.spec.session.messages();
         let after = total(&messages);
-        self.agent.compaction.try_again();
+        self.try_again();
         if after > config.threshold {
-            self.agent.compaction.put_off(after);
+            self.put_off(after);
         }
         Ok(messages)
     }
 
     /// Replaces everything between the first input and the last exchange, however long the conversation is. The output says what
     /// was done.
-    pub(in crate::agent) async fn compact_now(&mut self) -> Result<(), Stop> {
-        let messages = self.agent.spec.session.messages();
-        let config = self.agent.spec.config.compact.clone();
-        let gauge = self.agent.compaction.gauge;
-        let counter = self.agent.compaction.counter.clone();
-        let model = self.agent.spec.model.clone();
+    pub(in crate::agent) async fn compact_now(&mut self, ctx: &TurnCtx) -> Result<String, Stop> {
+        let messages = ctx.scope.spec.session.messages();
+        let config = ctx.scope.spec.config.compact.clone();
+        let gauge = self.gauge;
+        let counter = self.counter.clone();
+        let model = ctx.scope.spec.model.clone();
         let tokens = |message: &Message| gauge.tokens(counter.of_message(&model, message));
         let tail = Tail {
             messages: LEAST_TAIL,
@@ -177,90 +182,28 @@ impl Turn<'_> {
         let part = range.and_then(|range| messages.get(range));
         let Some(part) = part.filter(|part| total(part) >= LEAST_REPLACED) else {
             let text = "there is too little to replace: the first input and the last exchange stay";
-            self.outputs.push(text.to_owned());
-            return Ok(());
+            return Ok(text.to_owned());
         };
         let part = part.to_vec();
         let (n_messages, before) = (part.len(), total(&messages));
         let limit = gauge.bytes(config.max_summary_tokens.min(total(&part) / 2));
-        let text = if self.replace(part, before, limit).await? {
-            self.agent.compaction.try_again();
-            let after = total(&self.agent.spec.session.messages());
+        let text = if replace(ctx, part, before, limit).await? {
+            self.try_again();
+            let after = total(&ctx.scope.spec.session.messages());
             format!(
                 "{n_messages} messages were replaced by a summary: {before} tokens before, {after} after"
             )
         } else {
             "a plugin held it back; nothing was replaced".to_owned()
         };
-        self.outputs.push(text);
-        Ok(())
-    }
-
-    /// `before-compact`, the summary in the place of the messages, `after-compact`. Whether it was done.
-    async fn replace(
-        &mut self,
-        part: Vec<Message>,
-        tokens: u64,
-        limit: usize,
-    ) -> Result<bool, Stop> {
-        let n_messages = u32::try_from(part.len()).unwrap_or(u32::MAX);
-        self.emit(Event::CompactStart {
-            messages: n_messages,
-            tokens,
-        });
-        let slice = Slice {
-            reason: REASON.to_owned(),
-            messages: part,
-            summary: String::new(),
-        };
-        let judged = self.dispatch::<at::BeforeCompact>(slice).await;
-        if let Some(said) = blocked(&judged) {
-            let why = format!("plugin {} held it back: {}", said.plugin, said.text);
-            self.emit(Event::CompactEnd {
-                messages: n_messages,
-                summary: None,
-                is_built_in: false,
-                refused: Some(why),
-            });
-            return Ok(false);
-        }
-        let mut slice = Arc::unwrap_or_clone(judged.value);
-        let is_built_in = slice.summary.trim().is_empty();
-        slice.summary = if is_built_in {
-            let told = slice.messages.iter();
-            let told = told.filter(|message| !self.scope.is_told_again(message));
-            let told: Vec<Message> = told.cloned().collect();
-            extract::summarize(&told, summary_in, limit)
-        } else {
-            fit::cut_middle(slice.summary.trim(), limit)
-        };
-        let message = Message::text(Role::User, format!("{MARK}{}", slice.summary));
-        let message = message.from(Origin::Summary);
-        let mut messages = vec![message];
-        messages.extend(self.scope.texts_again(&slice.messages));
-        self.agent.spec.session.append(Body::Replaced {
-            reason: REASON.to_owned(),
-            removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
-            messages,
-            holder: None,
-        })?;
-        let summary = slice.summary.clone();
-        let shown = self.scope.for_watchers(&self.caller(), summary).await;
-        self.emit(Event::CompactEnd {
-            messages: n_messages,
-            summary: Some(shown),
-            is_built_in,
-            refused: None,
-        });
-        self.dispatch::<at::AfterCompact>(slice).await;
-        Ok(true)
+        Ok(text)
     }
 
     /// Fits a request into the window of its model: tool results are cut when it is larger than the hard limit allows, and the
     /// answer is limited to the room that is left.
-    pub(super) fn fit(&self, request: &mut Request) {
-        self.cut_to_window(request);
-        let provider = &self.agent.spec.provider;
+    pub(super) fn fit(&self, ctx: &TurnCtx, request: &mut Request) {
+        self.cut_to_window(ctx, request);
+        let provider = &ctx.scope.spec.provider;
         let wanted = request.max_tokens;
         let within = |prompt| provider.answer_limit(&request.model, wanted, prompt);
         let most = estimate::most(&request.system, &request.tools, &request.messages);
@@ -269,30 +212,25 @@ impl Turn<'_> {
         request.max_tokens = if whole == least {
             whole
         } else {
-            let counter = &self.agent.compaction.counter;
-            within(
-                self.agent
-                    .compaction
-                    .gauge
-                    .tokens(counter.of_request(request)),
-            )
+            let counter = &self.counter;
+            within(self.gauge.tokens(counter.of_request(request)))
         };
     }
 
     /// Cuts tool results of a request that is larger than the hard limit allows.
-    fn cut_to_window(&self, request: &mut Request) {
-        let config = &self.agent.spec.config.compact;
+    fn cut_to_window(&self, ctx: &TurnCtx, request: &mut Request) {
+        let config = &ctx.scope.spec.config.compact;
         let setting = config.hard_limit_tokens;
-        let config = config.limits(&self.agent.spec.provider.profile(&request.model));
-        let config = config.below(self.agent.compaction.refused);
+        let config = config.limits(&ctx.scope.spec.provider.profile(&request.model));
+        let config = config.below(self.refused);
         let Some(limit) = config.hard else {
             return;
         };
         if estimate::most(&request.system, &request.tools, &request.messages) <= limit {
             return;
         }
-        let gauge = self.agent.compaction.gauge;
-        let counter = &self.agent.compaction.counter;
+        let gauge = self.gauge;
+        let counter = &self.counter;
         let total = gauge.tokens(counter.of_request(request));
         if total <= limit {
             return;
@@ -312,11 +250,71 @@ impl Turn<'_> {
                 format!("the {limit} tokens that the window of {model} leaves beside an answer")
             }
         };
-        self.agent.notice(
+        ctx.notice(
             Level::Warn,
             format!("the request is over {which}: {n_cut} tool results are sent cut{rest}"),
         );
     }
+}
+
+/// `before-compact`, the summary in the place of the messages, `after-compact`. Whether it was done.
+async fn replace(
+    ctx: &TurnCtx,
+    part: Vec<Message>,
+    tokens: u64,
+    limit: usize,
+) -> Result<bool, Stop> {
+    let n_messages = u32::try_from(part.len()).unwrap_or(u32::MAX);
+    ctx.emit(Event::CompactStart {
+        messages: n_messages,
+        tokens,
+    });
+    let slice = Slice {
+        reason: REASON.to_owned(),
+        messages: part,
+        summary: String::new(),
+    };
+    let judged = ctx.dispatch::<at::BeforeCompact>(slice).await;
+    if let Some(said) = blocked(&judged) {
+        let why = format!("plugin {} held it back: {}", said.plugin, said.text);
+        ctx.emit(Event::CompactEnd {
+            messages: n_messages,
+            summary: None,
+            is_built_in: false,
+            refused: Some(why),
+        });
+        return Ok(false);
+    }
+    let mut slice = Arc::unwrap_or_clone(judged.value);
+    let is_built_in = slice.summary.trim().is_empty();
+    slice.summary = if is_built_in {
+        let told = slice.messages.iter();
+        let told = told.filter(|message| !ctx.scope.skills.is_told_again(message));
+        let told: Vec<Message> = told.cloned().collect();
+        extract::summarize(&told, summary_in, limit)
+    } else {
+        fit::cut_middle(slice.summary.trim(), limit)
+    };
+    let message = Message::text(Role::User, format!("{MARK}{}", slice.summary));
+    let message = message.from(Origin::Summary);
+    let mut messages = vec![message];
+    messages.extend(ctx.scope.skills.texts_again(&slice.messages));
+    ctx.scope.spec.session.append(Body::Replaced {
+        reason: REASON.to_owned(),
+        removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
+        messages,
+        holder: None,
+    })?;
+    let summary = slice.summary.clone();
+    let shown = ctx.scope.emitter.for_watchers(&ctx.caller(), summary).await;
+    ctx.emit(Event::CompactEnd {
+        messages: n_messages,
+        summary: Some(shown),
+        is_built_in,
+        refused: None,
+    });
+    ctx.dispatch::<at::AfterCompact>(slice).await;
+    Ok(true)
 }
 
 fn slice_of(

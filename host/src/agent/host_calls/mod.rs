@@ -1,23 +1,19 @@
 //! Metered calls of plugins into the running turn: to a model, a tool, a subagent.
 //!
-//! Whether a plugin may at all was decided before: without the grant it has no import to call. Owns how much of each a plugin
-//! may use in a turn, and that every use leaves a record. Start from [`TurnScope::ask_model`].
+//! Whether a plugin may at all was decided before: without the grant it has no import to call. Owns that every use is counted and leaves
+//! a record; how much a plugin may use is `budget`'s. Start from [`PluginCalls`].
 
 mod model;
 mod person;
-mod subagent;
+pub(super) mod subagent;
 mod tool;
 
-pub(super) use subagent::agent_id;
-
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::budget::HostCall;
 use super::scope::TurnScope;
 use crate::point::caller::{Caller, MAX_NESTING};
-use crate::point::handle::{
-    HandleError, MAX_PERSON_QUESTIONS, MAX_QUESTIONS, MAX_SUBAGENTS, MAX_TOOL_CALLS,
-};
+use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::text::clean;
 
@@ -27,60 +23,20 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Longest target of an access record, in bytes.
 const MAX_TARGET_BYTES: usize = 200;
 
-/// A metered call that a plugin makes into the turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum HostCall {
-    Model,
-    Tool,
-    Agent,
-    Person,
+/// Calls of one plugin into a running turn.
+pub(super) struct PluginCalls<'a> {
+    scope: &'a Arc<TurnScope>,
+    plugin: &'a Arc<str>,
 }
 
-impl HostCall {
-    /// Maximum number of calls by one plugin in one turn, and the plural for messages.
-    fn most(self) -> (u32, &'static str) {
-        match self {
-            Self::Model => (MAX_QUESTIONS, "questions to the model"),
-            Self::Tool => (MAX_TOOL_CALLS, "tool calls"),
-            Self::Agent => (MAX_SUBAGENTS, "subagents"),
-            Self::Person => (MAX_PERSON_QUESTIONS, "questions to the person"),
-        }
+impl<'a> PluginCalls<'a> {
+    pub(super) fn new(scope: &'a Arc<TurnScope>, plugin: &'a Arc<str>) -> Self {
+        Self { scope, plugin }
     }
-}
 
-/// Number of calls that plugins made in a turn.
-#[derive(Clone, Default)]
-pub(super) struct HostCallCounts(HashMap<(Arc<str>, HostCall), u32>);
-
-impl HostCallCounts {
-    /// Takes one, if there is one left. `within` names the time in which they are counted.
-    pub(super) fn spend(
-        &mut self,
-        plugin: &Arc<str>,
-        host_call: HostCall,
-        within: &str,
-    ) -> Result<(), HandleError> {
-        let spent = self.0.entry((plugin.clone(), host_call)).or_default();
-        let (most, uses) = host_call.most();
-        if *spent >= most {
-            return Err(HandleError::Limit(format!(
-                "plugin `{plugin}` has used its {most} {uses} of this {within}"
-            )));
-        }
-        *spent += 1;
-        Ok(())
-    }
-}
-
-impl TurnScope {
     /// Checks what holds for every call: the turn is running, plugins are not nested too deep, and some calls are left.
-    fn admit(
-        &self,
-        plugin: &Arc<str>,
-        host_call: HostCall,
-        caller: &mut Caller,
-    ) -> Result<(), HandleError> {
-        if self.cancel.is_cancelled() {
+    fn admit(&self, host_call: HostCall, caller: &mut Caller) -> Result<(), HandleError> {
+        if self.scope.cancel.is_cancelled() {
             return Err(interrupted());
         }
         if caller.call_chain.len() > MAX_NESTING {
@@ -88,9 +44,14 @@ impl TurnScope {
                 "plugins calling plugins are nested deeper than {MAX_NESTING}"
             )));
         }
-        self.spend(plugin, host_call)?;
-        self.update(caller);
+        self.scope.budget.spend(self.plugin, host_call)?;
+        self.scope.update(caller);
         Ok(())
+    }
+
+    /// Begins the record of a use, which is kept when the use ends.
+    fn access(&self, caller: &Caller, target: &str) -> PendingAccess<'a> {
+        PendingAccess::new(self.scope, self.plugin, caller, target)
     }
 }
 
@@ -152,28 +113,7 @@ impl<'a> PendingAccess<'a> {
 impl Drop for PendingAccess<'_> {
     fn drop(&mut self) {
         if let Some(record) = self.record.take() {
-            self.scope.sink.access(record);
+            self.scope.emitter.sink.access(record);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_plugin_has_a_budget_of_its_own_for_each_power() {
-        let mut spent = HostCallCounts::default();
-        let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
-        for _ in 0..4 {
-            spent.spend(&one, HostCall::Agent, "turn").unwrap();
-        }
-        let error = spent.spend(&one, HostCall::Agent, "turn").unwrap_err();
-        assert_eq!(
-            error,
-            HandleError::Limit("plugin `one` has used its 4 subagents of this turn".to_owned())
-        );
-        spent.spend(&one, HostCall::Model, "turn").unwrap();
-        spent.spend(&other, HostCall::Agent, "turn").unwrap();
     }
 }

@@ -1,11 +1,9 @@
 //! A plugin asks a model: one request without tools, outside of the conversation.
 
-use std::sync::Arc;
-
-use super::{HostCall, PendingAccess, check_text, interrupted};
+use super::{PluginCalls, check_text, interrupted};
+use crate::agent::budget::HostCall;
 use crate::agent::handle::to_handle;
-use crate::agent::request::NoAnswer;
-use crate::agent::scope::TurnScope;
+use crate::agent::request::{ModelGate, NoAnswer};
 use crate::message::{Message, Role};
 use crate::point::caller::Caller;
 use crate::point::handle::{HandleError, ModelQuestion, ModelReply};
@@ -19,24 +17,22 @@ const MAX_ANSWER_TOKENS: u32 = 32_000;
 /// Longest name of a model, in bytes.
 const MAX_MODEL_BYTES: usize = 128;
 
-impl TurnScope {
+impl PluginCalls<'_> {
     /// Asks the session's model, or the named one of the same provider.
     pub(in crate::agent) async fn ask_model(
         &self,
-        plugin: &Arc<str>,
         question: ModelQuestion,
         caller: Caller,
     ) -> Result<ModelReply, HandleError> {
-        let model = question.model.as_deref().unwrap_or(&self.spec.model);
+        let model = question.model.as_deref().unwrap_or(&self.scope.spec.model);
         let target = format!("model {model}");
-        let access = PendingAccess::new(self, plugin, &caller, &target);
+        let access = self.access(&caller, &target);
         let model = model.to_owned();
-        access.end(self.ask(plugin, question, model, caller).await)
+        access.end(self.ask(question, model, caller).await)
     }
 
     async fn ask(
         &self,
-        plugin: &Arc<str>,
         question: ModelQuestion,
         model: String,
         mut caller: Caller,
@@ -51,7 +47,7 @@ impl TurnScope {
                 "the name of a model is 1 to {MAX_MODEL_BYTES} bytes without control characters"
             )));
         }
-        self.admit(plugin, HostCall::Model, &mut caller)?;
+        self.admit(HostCall::Model, &mut caller)?;
         let mut system = vec![SystemBlock::new(question.system, false)];
         system.retain(|_| has_system);
         let request = Request {
@@ -63,7 +59,7 @@ impl TurnScope {
         };
         let (turn, step) = (caller.context.turn, caller.context.step);
         let kept = |request: &Request, response: &Response| Body::Asked {
-            plugin: plugin.to_string(),
+            plugin: self.plugin.to_string(),
             turn,
             step,
             model: request.model.clone(),
@@ -71,8 +67,10 @@ impl TurnScope {
             cost_usd: response.cost_usd,
             latency_ms: response.latency_ms,
         };
-        let purpose = Purpose::Plugin(plugin.to_string());
-        let answer = self.request_aside(purpose, &caller, request, kept).await;
+        let purpose = Purpose::Plugin(self.plugin.to_string());
+        let answer = ModelGate::new(self.scope)
+            .request_aside(purpose, &caller, request, kept)
+            .await;
         let response = answer.map_err(|no| match no {
             NoAnswer::Blocked(_) => HandleError::Denied(no.to_string()),
             NoAnswer::Cancelled => interrupted(),

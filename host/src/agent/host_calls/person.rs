@@ -1,9 +1,7 @@
 //! Questions of plugins to the person.
 
-use std::sync::Arc;
-
-use super::super::scope::TurnScope;
-use super::{HostCall, PendingAccess, interrupted};
+use super::{PluginCalls, interrupted};
+use crate::agent::budget::HostCall;
 use crate::event::Event;
 use crate::point::caller::Caller;
 use crate::point::handle::{HandleError, PersonAnswer, PersonQuestion};
@@ -13,35 +11,34 @@ use crate::text::clean;
 /// Longest answer that is handed over, in bytes.
 const MAX_ANSWER_BYTES: usize = 1_000;
 
-impl TurnScope {
+impl PluginCalls<'_> {
     /// Asks the person for a plugin, and waits as long as that takes or the turn runs. Where nobody can be asked, the answer is the
     /// default of the question.
-    pub(in super::super) async fn ask_person(
+    pub(in crate::agent) async fn ask_person(
         &self,
-        plugin: &Arc<str>,
         question: PersonQuestion,
         mut caller: Caller,
     ) -> Result<PersonAnswer, HandleError> {
-        let pending = PendingAccess::new(self, plugin, &caller, "question to the person");
+        let pending = self.access(&caller, "question to the person");
         let asked = async {
-            if self.is_over() {
+            if self.scope.is_over() {
                 return Err(HandleError::Failed(
                     "the person is asked in a turn or a command, and none is running".to_owned(),
                 ));
             }
-            self.admit(plugin, HostCall::Person, &mut caller)?;
+            self.admit(HostCall::Person, &mut caller)?;
             // Approvals and questions of plugins: one at a time.
-            let _alone = self.approvals.one_at_a_time().await;
+            let _alone = self.scope.approvals.one_at_a_time().await;
             let given = tokio::select! {
                 biased;
-                () = self.cancel.cancelled() => return Err(interrupted()),
+                () = self.scope.cancel.cancelled() => return Err(interrupted()),
                 () = std::future::ready(()), if question.is_muted => None,
-                given = self.spec.approver.answer(&question) => given,
+                given = self.scope.spec.approver.answer(&question) => given,
             };
             let is_default = given.is_none();
             let answer = checked(given.unwrap_or_else(|| question.kind.default_answer()));
-            self.spec.events.emit(Event::Asked {
-                plugin: plugin.to_string(),
+            self.scope.spec.events.emit(Event::Asked {
+                plugin: self.plugin.to_string(),
                 question: question.text.clone(),
                 answer: match &answer {
                     Ok(answer) => question.kind.shown(answer),

@@ -5,10 +5,14 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{HostCall, PendingAccess, check_text, interrupted};
+use super::{PluginCalls, check_text, interrupted};
+use crate::agent::agent::Agent;
+use crate::agent::budget::HostCall;
+use crate::agent::config::AgentConfig;
+use crate::agent::outcome::{Error, TurnOutcome};
 use crate::agent::scope::{Family, TurnScope};
-use crate::agent::skill::Ready;
-use crate::agent::{Agent, AgentConfig, AgentSpec, TurnOutcome};
+use crate::agent::skill::ready::Ready;
+use crate::agent::spec::{AgentSpec, agent_id};
 use crate::event::Event;
 use crate::message::Usage;
 use crate::point::caller::Caller;
@@ -26,136 +30,125 @@ use crate::tool::registry::ToolRegistry;
 /// out the same task again and again is stopped.
 const MAX_SPAWNED: u32 = 16;
 
-/// Digits of an agent's id. A session has few of them, and people read it.
-const ID_DIGITS: usize = 8;
-
 /// System prompt that tells a subagent its role.
 const PLACE: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so \
  decide \
      what you can and say what you could not do. Answer with what was asked for and nothing else.";
 
-/// A fresh id for a subagent: what it is, and some digits.
-pub(in crate::agent) fn agent_id(kind: &str) -> Arc<str> {
-    let id = crate::clock::new_id();
-    // The end of an id is random, its beginning the time.
-    let digits = id.get(id.len().saturating_sub(ID_DIGITS)..);
-    format!("{kind}-{}", digits.unwrap_or(&id)).into()
-}
-
-impl TurnScope {
+impl PluginCalls<'_> {
     /// Runs a subagent for a plugin to its end and returns its answer.
     pub(in crate::agent) async fn run_agent(
-        self: &Arc<Self>,
-        plugin: &Arc<str>,
+        &self,
         task: AgentTask,
         caller: Caller,
     ) -> Result<String, HandleError> {
         let id = agent_id("sub");
-        let access = PendingAccess::new(self, plugin, &caller, &format!("agent {id}"));
-        access.end(
-            self.run_agent_with(&id, Some(plugin), task, caller, None)
-                .await,
-        )
+        let access = self.access(&caller, &format!("agent {id}"));
+        access.end(run_subagent(self.scope, &id, Some(self.plugin), task, caller, None).await)
     }
+}
 
-    /// Runs a subagent of this id for a plugin, or for the model, to its end and returns its answer. It begins with `skill`.
-    pub(in crate::agent) async fn run_agent_with(
-        self: &Arc<Self>,
-        id: &Arc<str>,
-        plugin: Option<&Arc<str>>,
-        task: AgentTask,
-        mut caller: Caller,
-        skill: Option<Ready>,
-    ) -> Result<String, HandleError> {
-        check_text("the prompt", &task.prompt)?;
-        let trigger = &self.spec.config.archival.trigger;
-        if self.spec.depth >= trigger.deepest() {
+/// Runs a subagent of this id for a plugin, or for the model, to its end and returns its answer. It begins with `skill`.
+pub(in crate::agent) async fn run_subagent(
+    scope: &Arc<TurnScope>,
+    id: &Arc<str>,
+    plugin: Option<&Arc<str>>,
+    task: AgentTask,
+    mut caller: Caller,
+    skill: Option<Ready>,
+) -> Result<String, HandleError> {
+    check_text("the prompt", &task.prompt)?;
+    let trigger = &scope.spec.config.archival.trigger;
+    if scope.spec.depth >= trigger.deepest() {
+        return Err(HandleError::Limit(format!(
+            "subagents are nested at most {} deep (archival.trigger.depth_cap = {})",
+            trigger.deepest(),
+            trigger.depth_cap
+        )));
+    }
+    let of_skill = skill.as_ref().map(|ready| &*ready.skill);
+    let tools = tools_of(scope, &task.tools, of_skill)?;
+    match plugin {
+        Some(plugin) => PluginCalls::new(scope, plugin).admit(HostCall::Agent, &mut caller)?,
+        None if scope.cancel.is_cancelled() => return Err(interrupted()),
+        None if !scope.budget.count_spawned(MAX_SPAWNED) => {
             return Err(HandleError::Limit(format!(
-                "subagents are nested at most {} deep (archival.trigger.depth_cap = {})",
-                trigger.deepest(),
-                trigger.depth_cap
+                "the limit of {MAX_SPAWNED} subagents in this turn is reached"
             )));
         }
-        let of_skill = skill.as_ref().map(|ready| &*ready.skill);
-        let tools = self.tools_of(&task.tools, of_skill)?;
-        match plugin {
-            Some(plugin) => self.admit(plugin, HostCall::Agent, &mut caller)?,
-            None if self.cancel.is_cancelled() => return Err(interrupted()),
-            None if !self.count_spawned(MAX_SPAWNED) => {
-                return Err(HandleError::Limit(format!(
-                    "the limit of {MAX_SPAWNED} subagents in this turn is reached"
-                )));
-            }
-            None => self.update(&mut caller),
-        }
-        let session = SessionSpec {
-            workspace: self.spec.workspace.clone(),
-            provider: self.spec.provider.name().to_owned(),
-            model: self.spec.model.clone(),
-        };
-        let (parent, child) = (self.spec.session.place(), id.clone());
-        let made = tokio::task::spawn_blocking(move || parent.create_child(&child, &session));
-        let made = made.await.map_err(|error| {
-            HandleError::Failed(format!(
-                "the session of the subagent cannot be made: {error}"
-            ))
-        })?;
-        let session = made.map_err(|error| {
-            tracing::error!(%error, "cannot make the session of a subagent");
-            HandleError::Failed("the session of the subagent cannot be made".to_owned())
-        })?;
-        let run = Run {
-            scope: self.clone(),
-            plugin: plugin.cloned(),
-            caller,
-            info: SubagentInfo {
-                id: id.to_string(),
-                task: task.prompt,
-                answer: String::new(),
-                is_error: false,
-            },
-        };
-        let cancel = self.cancel.child_token();
-        let mut agent = run.agent(id, tools, task.max_steps, Arc::new(session));
-        if let Some(ready) = skill {
-            agent.begin_with(ready);
-        }
-        let (answered, answer) = tokio::sync::oneshot::channel();
-        // In a task of its own: when the plugin is stopped, the subagent still ends in good order.
-        let token = cancel.clone();
-        let task = tokio::spawn(async move {
-            let _ = answered.send(run.until_end(agent, &token).await);
-        });
-        let mut running = Running {
-            scope: self,
-            cancel,
-            task: Some(task),
-        };
-        let answer = answer.await;
-        running.task = None;
-        answer.unwrap_or_else(|_| Err(HandleError::Failed("the subagent broke off".to_owned())))
+        None => scope.update(&mut caller),
     }
+    let session = SessionSpec {
+        workspace: scope.spec.workspace.clone(),
+        provider: scope.spec.provider.name().to_owned(),
+        model: scope.spec.model.clone(),
+    };
+    let (parent, child) = (scope.spec.session.place(), id.clone());
+    let made = tokio::task::spawn_blocking(move || parent.create_child(&child, &session));
+    let made = made.await.map_err(|error| {
+        HandleError::Failed(format!(
+            "the session of the subagent cannot be made: {error}"
+        ))
+    })?;
+    let session = made.map_err(|error| {
+        tracing::error!(%error, "cannot make the session of a subagent");
+        HandleError::Failed("the session of the subagent cannot be made".to_owned())
+    })?;
+    let run = Run {
+        scope: scope.clone(),
+        plugin: plugin.cloned(),
+        caller,
+        info: SubagentInfo {
+            id: id.to_string(),
+            task: task.prompt,
+            answer: String::new(),
+            is_error: false,
+        },
+    };
+    let cancel = scope.cancel.child_token();
+    let mut agent = run.agent(id, tools, task.max_steps, Arc::new(session));
+    if let Some(ready) = skill {
+        agent.begin_with(ready);
+    }
+    let (answered, answer) = tokio::sync::oneshot::channel();
+    // In a task of its own: when the plugin is stopped, the subagent still ends in good order.
+    let token = cancel.clone();
+    let task = tokio::spawn(async move {
+        let _ = answered.send(run.until_end(agent, &token).await);
+    });
+    let mut running = Running {
+        scope,
+        cancel,
+        task: Some(task),
+    };
+    let answer = answer.await;
+    running.task = None;
+    answer.unwrap_or_else(|_| Err(HandleError::Failed("the subagent broke off".to_owned())))
+}
 
-    /// The tools of a task, all of which this agent has now, or which come with the skill that the subagent begins with.
-    fn tools_of(&self, names: &[String], of: Option<&Skill>) -> Result<ToolRegistry, HandleError> {
-        let active = self.active();
-        let tools = self.tools();
-        let forbidden = |name: &String| self.forbidden_by_skill(&tools.get(name)?.spec);
-        if let Some((_, why)) = names.iter().find_map(forbidden) {
-            return Err(HandleError::Denied(why));
-        }
-        let is_there = |name: &String| {
-            active.contains(name) || of.is_some_and(|skill| self.comes_with(skill, name))
-        };
-        if let Some(missing) = names.iter().find(|name| !is_there(name)) {
-            return Err(HandleError::NotFound(format!(
-                "there is no tool `{}` to give to a subagent; the tools are: {}",
-                clean(missing, 64),
-                active.join(", ")
-            )));
-        }
-        Ok(tools.only(names))
+/// The tools of a task, all of which this agent has now, or which come with the skill that the subagent begins with.
+fn tools_of(
+    scope: &TurnScope,
+    names: &[String],
+    of: Option<&Skill>,
+) -> Result<ToolRegistry, HandleError> {
+    let active = scope.skills.active();
+    let tools = scope.skills.tools();
+    let forbidden = |name: &String| scope.skills.forbidden_by_skill(&tools.get(name)?.spec);
+    if let Some((_, why)) = names.iter().find_map(forbidden) {
+        return Err(HandleError::Denied(why));
     }
+    let is_there = |name: &String| {
+        active.contains(name) || of.is_some_and(|skill| scope.skills.comes_with(skill, name))
+    };
+    if let Some(missing) = names.iter().find(|name| !is_there(name)) {
+        return Err(HandleError::NotFound(format!(
+            "there is no tool `{}` to give to a subagent; the tools are: {}",
+            clean(missing, 64),
+            active.join(", ")
+        )));
+    }
+    Ok(tools.only(names))
 }
 
 /// A subagent on its way, as its caller sees it. Dropped, it tells the subagent to stop and leaves it to the turn.
@@ -237,6 +230,7 @@ impl Run {
             tools: tools.clone(),
         });
         let shown = scope
+            .emitter
             .call_text_for_watchers(&self.caller, task.clone())
             .await;
         scope.spec.events.emit(Event::SubagentStart {
@@ -247,6 +241,7 @@ impl Run {
             call_id: self.caller.call.as_deref().map(str::to_owned),
         });
         scope
+            .emitter
             .dispatch::<at::SubagentStart>(&self.caller, self.info.clone())
             .await;
         let outcome = agent
@@ -292,13 +287,14 @@ impl Run {
         });
         scope.update(&mut self.caller);
         scope
+            .emitter
             .dispatch::<at::SubagentEnd>(&self.caller, self.info)
             .await;
     }
 }
 
 /// Converts the end of the subagent's turn into an answer for the plugin.
-fn answer_of(outcome: Result<TurnOutcome, crate::agent::Error>) -> Result<String, HandleError> {
+fn answer_of(outcome: Result<TurnOutcome, Error>) -> Result<String, HandleError> {
     let outcome = outcome.map_err(|error| {
         tracing::error!(%error, "a subagent failed");
         HandleError::Failed("the session of the subagent cannot be written".to_owned())

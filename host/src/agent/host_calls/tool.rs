@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{HostCall, PendingAccess};
-use crate::agent::call::By;
+use super::PluginCalls;
+use crate::agent::budget::HostCall;
+use crate::agent::call::ToolGate;
 use crate::agent::handle::to_handle;
-use crate::agent::scope::TurnScope;
 use crate::message::{Parts, ToolCall, ToolResult};
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
@@ -15,59 +15,55 @@ use crate::point::handle::HandleError;
 /// Result of a call whose plugin was stopped.
 const DROPPED: &str = "[dropped: the plugin that made the call was stopped before it ended]";
 
-impl TurnScope {
+impl PluginCalls<'_> {
     /// Calls a tool for a plugin. `Ok` is the result as `post-tool` hooks left it, with what they and `pre-tool` hooks have to
     /// say of it beneath.
     pub(in crate::agent) async fn call_tool(
         &self,
-        plugin: &Arc<str>,
         name: String,
         arguments: Value,
         caller: Caller,
     ) -> Result<Parts, HandleError> {
-        let access = PendingAccess::new(self, plugin, &caller, &format!("tool {name}"));
-        access.end(self.call_for(plugin, name, arguments, caller).await)
+        let access = self.access(&caller, &format!("tool {name}"));
+        access.end(self.call_for(name, arguments, caller).await)
     }
 
     async fn call_for(
         &self,
-        plugin: &Arc<str>,
         name: String,
         arguments: Value,
         mut caller: Caller,
     ) -> Result<Parts, HandleError> {
-        let tools = self.tools();
+        let tools = self.scope.skills.tools();
         let entry = tools.get(&name);
-        if entry.is_some_and(|entry| entry.spec.plugin.as_deref() == Some(&**plugin)) {
+        if entry.is_some_and(|entry| entry.spec.plugin.as_deref() == Some(&**self.plugin)) {
             return Err(HandleError::Denied(format!(
-                "`{name}` is a tool of plugin `{plugin}` itself, which can call its own code"
+                "`{name}` is a tool of plugin `{}` itself, which can call its own code",
+                self.plugin
             )));
         }
-        self.admit(plugin, HostCall::Tool, &mut caller)?;
-        self.count_call();
-        let by = By {
-            caller: &caller,
-            plugin: Some(plugin),
-        };
+        self.admit(HostCall::Tool, &mut caller)?;
+        self.scope.budget.count_call();
+        let gate = ToolGate::for_plugin(self.scope, &caller, self.plugin);
         let id = format!("plugin_{}", crate::clock::new_id());
         let call = ToolCall::new(id, name, arguments);
         let mut open = Open {
-            scope: self,
-            by,
+            gate,
             dropped: call.result(DROPPED, true),
             has_started: false,
         };
-        let ran = match self.judge(by, call).await {
+        let mut ran = match gate.judge(call).await {
             Err(refused) => *refused,
             Ok(allowed) => {
-                let kept = self.keep_starts(by, std::slice::from_ref(&allowed)).await;
+                let kept = gate.keep_starts(std::slice::from_ref(&allowed)).await;
                 kept.map_err(to_handle)?;
                 open.has_started = true;
-                self.run(by, allowed).await
+                gate.run(allowed).await
             }
         };
-        let refused_by = ran.refused_by.clone();
-        let finished = self.finish(by, ran).await;
+        let finished = gate.finish(&mut ran).await;
+        let refused_by = ran.refused_by.take();
+        drop(ran);
         open.has_started = false;
         let result = Arc::unwrap_or_clone(finished.value).result;
         let mut content = result.content;
@@ -89,8 +85,7 @@ impl TurnScope {
 
 /// A call that may be dropped: its plugin was stopped. Everybody is told that it has ended then, too.
 struct Open<'a> {
-    scope: &'a TurnScope,
-    by: By<'a>,
+    gate: ToolGate<'a>,
     /// Result of the call when it is dropped.
     dropped: ToolResult,
     has_started: bool,
@@ -99,7 +94,7 @@ struct Open<'a> {
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         if self.has_started {
-            self.scope.tell_end(self.by, &self.dropped, 0, None);
+            self.gate.tell_end(&self.dropped, 0, None);
         }
     }
 }

@@ -2,15 +2,16 @@
 //!
 //! Owns the built-in one, which is local and cheap, and how often an answer may be sent back. The model's second look is in
 //! `second`. Plugins that judge better bring their verdict at `pre-reflect`, in place of all of this, or change it at
-//! `post-reflect`. Start from [`Turn::reflect`].
+//! `post-reflect`. Start from [`Reflected::reflect`].
 
-mod config;
-mod second;
+pub(super) mod config;
+pub(super) mod second;
 
 pub use config::ReflectConfig;
-pub(super) use second::Reflected;
 
-use super::turn::{Stop, Turn};
+use self::second::Reflected;
+use super::ctx::TurnCtx;
+use super::stop::Stop;
 use crate::point::catalog as at;
 use crate::point::outcome::{Level, VerdictChange};
 use crate::point::payload::{ReflectVerdict, Reflection};
@@ -22,33 +23,39 @@ const TOLD_BYTES: usize = 300;
 /// Beginning of the message with which reflection sends an answer back. It is no request of the user's.
 pub(super) const MARK: &str = "[reflection] ";
 
-impl Turn<'_> {
-    /// `pre-reflect` → reflection → `post-reflect`, which may ask for another step, within bounds.
-    pub(super) async fn reflect(&mut self, draft: String) -> Result<ReflectVerdict, Stop> {
+impl Reflected {
+    /// Judges a draft by `pre-reflect` → reflection → `post-reflect`, which may ask for another step, within bounds.
+    pub(super) async fn reflect(
+        &mut self,
+        ctx: &TurnCtx,
+        input: &str,
+        draft: String,
+        has_step: bool,
+    ) -> Result<ReflectVerdict, Stop> {
         let reflection = Reflection {
             draft,
-            input: self.input.text.clone(),
+            input: input.to_owned(),
             tools: self.used.clone(),
             criteria: Vec::new(),
             verdict: VerdictChange::Keep,
         };
-        let mut reflection = self.pass::<at::PreReflect>("answer", reflection).await?;
+        let mut reflection = ctx.pass::<at::PreReflect>("answer", reflection).await?;
         let continue_because = match std::mem::take(&mut reflection.verdict) {
             VerdictChange::Done => None,
             VerdictChange::Again(reason) => Some(reason),
-            VerdictChange::Keep => self.weigh(&reflection).await?,
+            VerdictChange::Keep => self.weigh(ctx, &reflection, has_step).await?,
         };
         let verdict = ReflectVerdict {
             draft: reflection.draft,
             continue_because,
         };
-        let mut verdict = self.pass::<at::PostReflect>("answer", verdict).await?;
+        let mut verdict = ctx.pass::<at::PostReflect>("answer", verdict).await?;
         let Some(reason) = verdict.continue_because.clone() else {
             return Ok(verdict);
         };
-        let reason = self.scope.for_watchers(&self.caller(), reason).await;
-        let (level, told) = if self.has_round() {
-            self.reflected.n_rounds += 1;
+        let reason = ctx.scope.emitter.for_watchers(&ctx.caller(), reason).await;
+        let (level, told) = if self.has_round(ctx, has_step) {
+            self.n_rounds += 1;
             let reason = clean(&reason, TOLD_BYTES);
             (
                 Level::Info,
@@ -59,25 +66,29 @@ impl Turn<'_> {
             let told = format!("reflection asked for another step and none is left: {reason}");
             (Level::Warn, told)
         };
-        self.agent.notice(level, told);
+        ctx.notice(level, told);
         Ok(verdict)
     }
 
     /// The built-in reflection, then the model's second look at what that lets through. What nobody could act on any more is
     /// not looked at again.
-    async fn weigh(&mut self, reflection: &Reflection) -> Result<Option<String>, Stop> {
-        let new = self.reflected.take_new(&reflection.criteria);
+    async fn weigh(
+        &mut self,
+        ctx: &TurnCtx,
+        reflection: &Reflection,
+        has_step: bool,
+    ) -> Result<Option<String>, Stop> {
+        let new = self.take_new(&reflection.criteria);
         let again = built_in(reflection, &new);
-        if again.is_some() || !self.has_round() {
+        if again.is_some() || !self.has_round(ctx, has_step) {
             return Ok(again);
         }
-        self.second_look(reflection).await
+        self.second_look(ctx, reflection).await
     }
 
     /// Whether an answer can still be sent back.
-    fn has_round(&self) -> bool {
-        let rounds = self.agent.spec.config.reflect.rounds;
-        self.reflected.n_rounds < rounds && self.step < self.last_step
+    fn has_round(&self, ctx: &TurnCtx, has_step: bool) -> bool {
+        has_step && self.n_rounds < ctx.scope.spec.config.reflect.rounds
     }
 }
 

@@ -7,13 +7,14 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::agent::ask::HostQuestion;
+use crate::agent::ask::{HostQuestion, ask_for_host};
 use crate::agent::compact::cut_middle;
+use crate::agent::ctx::TurnCtx;
 use crate::agent::request::NoAnswer;
-use crate::agent::turn::{Stop, Turn};
+use crate::agent::stop::Stop;
 use crate::json;
 use crate::point::outcome::Level;
-use crate::point::payload::{FinishedCall, Reflection};
+use crate::point::payload::{FinishedCall, Reflection, UsedTool};
 use crate::text::clean;
 
 /// Most tokens of the verdict. It is short; models that reason before they answer count that as well.
@@ -51,6 +52,8 @@ pub(in crate::agent) struct Reflected {
     told: Vec<String>,
     /// Texts of the user, in order.
     heard: Vec<String>,
+    /// Tools that were called, in order.
+    pub(super) used: Vec<UsedTool>,
     /// Results of tool calls, recorded when the model is to review the answer.
     shown: Vec<Value>,
 }
@@ -60,8 +63,15 @@ impl Reflected {
         self.heard.push(text.to_owned());
     }
 
-    /// Records a tool call as hooks left it.
-    pub(in crate::agent) fn show(&mut self, finished: &FinishedCall) {
+    /// Records a tool call as hooks left it; its content too if the model is to review the answer.
+    pub(in crate::agent) fn record(&mut self, finished: &FinishedCall, is_reviewed: bool) {
+        self.used.push(UsedTool {
+            name: finished.result.name.clone(),
+            is_error: finished.result.is_error,
+        });
+        if !is_reviewed {
+            return;
+        }
         let arguments = finished.call.arguments.to_string();
         self.shown.push(json!({
             "tool": finished.call.name,
@@ -107,13 +117,14 @@ impl Reflected {
     }
 }
 
-impl Turn<'_> {
+impl Reflected {
     /// Asks the model. Why the answer may not go out, as far as it could be found out.
     pub(super) async fn second_look(
-        &mut self,
+        &self,
+        ctx: &TurnCtx,
         reflection: &Reflection,
     ) -> Result<Option<String>, Stop> {
-        let spec = self.agent.spec.clone();
+        let spec = &ctx.scope.spec;
         let config = &spec.config.reflect;
         if !config.enabled || reflection.draft.trim().is_empty() {
             return Ok(None);
@@ -121,16 +132,16 @@ impl Turn<'_> {
         let model = config.model.as_ref().unwrap_or(&spec.model);
         // It takes a while, and nothing of it streams in.
         let told = format!("{model} takes a second look at the answer");
-        self.agent.notice(Level::Info, told);
+        ctx.notice(Level::Info, told);
         let question = HostQuestion {
             about: "reflect",
             agent: None,
             model: config.model.as_deref(),
             system: TASK.to_owned(),
-            prompt: self.reflected.material(reflection),
+            prompt: self.material(reflection),
             max_tokens: MAX_ANSWER_TOKENS,
         };
-        let asked = self.scope.ask_for_host(&self.caller(), question).await;
+        let asked = ask_for_host(&ctx.scope, &ctx.caller(), question).await;
         let verdict = match asked {
             Ok(text) => verdict_in(&text),
             Err(NoAnswer::Cancelled) => return Err(Stop::Cancelled),
@@ -139,7 +150,7 @@ impl Turn<'_> {
         };
         Ok(verdict.unwrap_or_else(|why| {
             let text = format!("the review of the answer failed, so the answer stands: {why}");
-            self.agent.notice(Level::Warn, text);
+            ctx.notice(Level::Warn, text);
             None
         }))
     }
@@ -216,12 +227,15 @@ mod tests {
         for n in 0..100 {
             let command = json!({"command": format!("run {n}")});
             let call = ToolCall::new(n.to_string(), "bash", command);
-            reflected.show(&FinishedCall {
-                result: call.result("x".repeat(100_000), n == 99),
-                call,
-                duration_ms: 1,
-                plugin: None,
-            });
+            reflected.record(
+                &FinishedCall {
+                    result: call.result("x".repeat(100_000), n == 99),
+                    call,
+                    duration_ms: 1,
+                    plugin: None,
+                },
+                true,
+            );
         }
         let material = reflected.material(&Reflection {
             draft: "all \"done\"".to_owned(),

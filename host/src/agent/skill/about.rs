@@ -3,9 +3,9 @@
 //! Beneath the result, because the list in the system prompt stays the same to the byte: one that grew would take the prompt cache
 //! with it. What the model was told is kept with the messages of the conversation, so it is right after a resume, `/undo` and compaction.
 
-use super::TOOL;
+use super::active::TOOL;
 use super::parts::tells_of;
-use crate::agent::scope::TurnScope;
+use super::scope::SkillScope;
 use crate::event::Event;
 use crate::message::{Message, Origin, Role, SkillPart};
 use crate::point::outcome::Level;
@@ -14,7 +14,7 @@ use crate::skill::{Skill, Skills};
 /// Most skills that one result tells of; the others come with the next.
 const MAX_AT_ONCE: usize = 5;
 
-impl TurnScope {
+impl SkillScope {
     /// Returns what to tell the model beneath the result of a call of skills about a file that it read or changed, by its path from
     /// the workspace.
     pub(in crate::agent) fn skills_about(&self, call: &str, path: &str) -> Option<String> {
@@ -43,7 +43,7 @@ impl TurnScope {
                 self.spec.events.emit(Event::notice(Level::Info, text));
                 let line = told(skill);
                 let part = SkillPart::Description(skill.id.clone());
-                self.skill_parts.note(call, part, line.clone());
+                self.parts.note(call, part, line.clone());
                 format!("\n{line}")
             })
             .collect();
@@ -61,12 +61,6 @@ impl TurnScope {
         let message = Message::text(Role::User, lines.join("\n")).from(Origin::Summary);
         (!lines.is_empty()).then(|| message.with_skills(parts.collect()))
     }
-}
-
-/// Whether a message is the one that tells of skills again.
-pub(super) fn tells_again(message: &Message) -> bool {
-    let is_description = |part: &SkillPart| matches!(part, SkillPart::Description(_));
-    message.origin == Some(Origin::Summary) && message.skills.iter().any(is_description)
 }
 
 fn told(skill: &Skill) -> String {

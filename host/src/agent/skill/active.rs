@@ -3,21 +3,19 @@
 //! Every agent has a list of its own; what is active in the agents above it counts for it as well. Allow lists intersect and deny
 //! lists join, so that one more skill never gives back a tool. It must not know how a skill begins. Start from [`ActiveSkills`].
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use crate::agent::scope::TurnScope;
+use super::ready::Ready;
 use crate::event::Event;
 use crate::grant::Trust;
 use crate::lock::lock;
 use crate::message::ToolSpec;
 use crate::point::payload::SkillInfo;
 use crate::session::{Body, LastingSkill, Session};
-use crate::skill::{Interaction, Invocation, Skill, Skills, Spare, ToolPattern, ToolScope};
-use crate::tool::command::{Matched, Part};
-use crate::tool::subject::Subject;
+use crate::skill::{Interaction, Skill, Skills, Spare, ToolPattern, ToolScope};
 
-use super::{Ready, TOOL};
+/// Name of the tool that gives the model a skill.
+pub(in crate::agent) const TOOL: &str = "skill";
 
 pub(in crate::agent) struct ActiveSkill {
     pub(super) id: Arc<str>,
@@ -26,12 +24,12 @@ pub(in crate::agent) struct ActiveSkill {
     /// Maker of the call: `user`, `model`, or `plugin NAME`.
     pub(super) by: String,
     /// Whether it stays until the person ends it.
-    pub(super) is_lasting: bool,
+    pub(in crate::agent) is_lasting: bool,
     pub(super) tools: ToolScope,
     /// Calls that its source spares a question about, in the turn in which it was invoked.
-    spares: Vec<Spare>,
+    pub(super) spares: Vec<Spare>,
     /// Turn in which it was invoked; 0 for one of an earlier run.
-    turn: u32,
+    pub(super) turn: u32,
     /// Text that the model was given; empty for one of an earlier run whose file is another now.
     pub(super) text: Arc<str>,
     /// Model of the turn in which it was invoked, where it is not the session's.
@@ -92,7 +90,7 @@ impl ActiveSkill {
 
     /// Whether a call of this tool is kept from running. Reading skills stays possible unless it is denied by name: it runs
     /// nothing, and a further skill only takes tools away.
-    fn forbids(&self, spec: &ToolSpec) -> Option<Forbidden> {
+    pub(super) fn forbids(&self, spec: &ToolSpec) -> Option<Forbidden> {
         let (name, plugin) = (spec.name.as_str(), spec.plugin.as_deref());
         let matches = |pattern: &ToolPattern| pattern.matches(name, plugin);
         if self.tools.deny.iter().any(matches) {
@@ -170,7 +168,7 @@ impl ActiveSkill {
     }
 
     /// End of the skill, in words for the model.
-    fn ends(&self) -> &'static str {
+    pub(super) fn ends(&self) -> &'static str {
         match self.is_lasting {
             true => "when the user types /done",
             false => "with this turn",
@@ -183,7 +181,7 @@ fn may_spare(trust: Trust) -> bool {
     matches!(trust, Trust::Managed | Trust::Package | Trust::User)
 }
 
-enum Forbidden {
+pub(super) enum Forbidden {
     Denied,
     NotAllowed,
 }
@@ -214,7 +212,10 @@ impl ActiveSkills {
     }
 
     /// Takes out those that `is_over` says it of.
-    pub(super) fn take(&self, is_over: impl Fn(&ActiveSkill) -> bool) -> Vec<Arc<ActiveSkill>> {
+    pub(in crate::agent) fn take(
+        &self,
+        is_over: impl Fn(&ActiveSkill) -> bool,
+    ) -> Vec<Arc<ActiveSkill>> {
         let mut own = lock(&self.0);
         let (over, left) = own.drain(..).partition(|skill| is_over(skill));
         *own = left;
@@ -222,127 +223,8 @@ impl ActiveSkills {
     }
 }
 
-impl TurnScope {
-    /// The skills that count here, those of the agents above first.
-    pub(super) fn active_skills(&self) -> Vec<Arc<ActiveSkill>> {
-        let parent = self.family.parent.as_ref();
-        let mut skills = parent.map_or_else(Vec::new, |parent| parent.active_skills());
-        skills.extend(self.skills.all());
-        skills
-    }
-
-    /// Id of the skill that became active last.
-    pub(in crate::agent) fn skill(&self) -> Option<Arc<str>> {
-        let of_parent = || self.family.parent.as_ref()?.skill();
-        self.skills.last().or_else(of_parent)
-    }
-
-    /// Returns the model of this turn: that of the skill which was invoked last in it and has one, or else the session's.
-    pub(in crate::agent) fn model(&self) -> String {
-        let own = self.skills.all();
-        let mut of_turn = own.iter().rev().filter(|skill| skill.turn == self.number);
-        let wanted = of_turn.find_map(|skill| skill.model.clone());
-        wanted.unwrap_or_else(|| self.spec.model.clone())
-    }
-
-    pub(in crate::agent) fn permits_tool(&self, spec: &ToolSpec) -> bool {
-        let active = self.active_skills();
-        active.iter().all(|skill| skill.forbids(spec).is_none()) && self.withheld(spec).is_none()
-    }
-
-    /// The skill that keeps a tool from being called, and what to tell whoever calls it.
-    pub(in crate::agent) fn forbidden_by_skill(
-        &self,
-        spec: &ToolSpec,
-    ) -> Option<(Arc<str>, String)> {
-        let skills = self.active_skills();
-        let (skill, forbidden) = skills
-            .iter()
-            .find_map(|skill| Some((skill, skill.forbids(spec)?)))?;
-        let why = match forbidden {
-            Forbidden::Denied => format!("which is active and denies `{}`", spec.name),
-            Forbidden::NotAllowed => format!("which is active and does not allow `{}`", spec.name),
-        };
-        let left = match &self.tool_names()[..] {
-            [] => "no tools are left".to_owned(),
-            names => format!("the tools that are left: {}", names.join(", ")),
-        };
-        let id = &skill.id;
-        let text = format!(
-            "refused by skill {id}, {why}; {left}. The call was not run. The skill ends {}; another skill or a subagent gives no tool \
-             back. Go on with what is left, and say what you could not do.",
-            skill.ends()
-        );
-        Some((id.clone(), text))
-    }
-
-    /// Whether a skill of this turn spares the question about a call of this agent's model. Subagents that somebody runs meanwhile
-    /// are not spared anything.
-    pub(in crate::agent) fn spares(&self, spec: &ToolSpec, subject: &Subject) -> bool {
-        let own = self.skills.all();
-        let of_turn = own.iter().filter(|skill| skill.turn == self.number);
-        let spares: Vec<&Spare> = of_turn
-            .flat_map(|skill| &skill.spares)
-            .filter(|spare| is_about(spare, spec))
-            .collect();
-        covers(&spares, subject)
-    }
-
-    /// Folders that commands may read besides: those of the skills that were used.
-    pub(in crate::agent) fn readable(&self) -> Arc<[PathBuf]> {
-        self.family.skills.folders()
-    }
-
-    /// The reason why a tool of a plugin is not there now: skills depend on that plugin, and its tools are for their time.
-    pub(in crate::agent) fn withheld(&self, spec: &ToolSpec) -> Option<String> {
-        let plugin = spec.plugin.as_deref()?;
-        let of_plugin: Vec<&Arc<Skill>> = self
-            .spec
-            .skills
-            .iter()
-            .filter(|skill| decides_on(skill, plugin))
-            .filter(|skill| skill.invocation != Invocation::Disabled && skill.missing.is_empty())
-            .collect();
-        if of_plugin.is_empty() || self.family.skills.is_attached(plugin) {
-            return None;
-        }
-        let active = self.active_skills();
-        let is_active = |skill: &&Arc<Skill>| active.iter().any(|own| *own.id == *skill.id);
-        if of_plugin.iter().any(is_active) {
-            return None;
-        }
-        let ids: Vec<&str> = of_plugin.iter().map(|skill| skill.id.as_str()).collect();
-        Some(format!(
-            "`{}` of plugin {plugin} is there while one of these skills is active: {}",
-            spec.name,
-            ids.join(", ")
-        ))
-    }
-}
-
 /// Whether the tools of this plugin are there for the time of the skill. A project neither takes tools away that the user has
 /// without it, nor gives those that a skill of the user's keeps for itself.
 pub(super) fn decides_on(skill: &Skill, plugin: &str) -> bool {
     may_spare(skill.trust) && skill.library_depends.iter().any(|own| own == plugin)
-}
-
-fn is_about(spare: &Spare, spec: &ToolSpec) -> bool {
-    match &spec.plugin {
-        None => spec.name == spare.tool,
-        Some(plugin) => spare.tool.split_once(':') == Some((plugin, &spec.name)),
-    }
-}
-
-/// Whether spares of a tool cover a call of it: of a command each part. One that names a shell and no command covers nothing.
-fn covers(spares: &[&Spare], subject: &Subject) -> bool {
-    let Subject::Command(command) = subject else {
-        return spares.iter().any(|spare| spare.command.is_none());
-    };
-    let is_covered = |part: &Part| {
-        let mut patterns = spares.iter().filter_map(|spare| spare.command.as_ref());
-        !part.is_altered() && patterns.any(|pattern| pattern.matched(part) == Matched::Yes)
-    };
-    command.why_asked().is_none()
-        && !command.parts.is_empty()
-        && command.parts.iter().all(is_covered)
 }

@@ -41,3 +41,8 @@ pub(in crate::agent) fn part(skills: &Skills) -> Option<(PromptPart, Option<Stri
     });
     Some((host_part(Tier::Stable, KEY, text), notice))
 }
+
+/// Whether a part of the system prompt is the list of skills.
+pub(in crate::agent) fn is_list(part: &PromptPart) -> bool {
+    part.key == KEY
+}

@@ -6,7 +6,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Gate, Invoker, TOOL};
+use super::active::TOOL;
+use super::gate::Gate;
+use super::ready::Invoker;
 use crate::event::Event;
 use crate::grant::{SideEffect, Trust};
 use crate::message::{EffectClass, ToolSpec};

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::active::decides_on;
-use super::model::ModelMemory;
-use super::{Ready, head};
-use crate::agent::AgentSpec;
+use super::model_memory::ModelMemory;
+use super::parts::head;
+use super::ready::Ready;
+use crate::agent::spec::AgentSpec;
 use crate::grant::Trust;
 use crate::lock::lock;
 use crate::session::{Body, Session};

@@ -3,12 +3,12 @@
 //! It counts in skills of the user and of the machine, and only when the provider offers it: a project must not move a person to a
 //! dearer model. Hooks of `pre-reason` come after it and so have the last word, as about any request.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::agent::scope::TurnScope;
+use tokio_util::sync::CancellationToken;
+
+use super::scope::SkillScope;
 use crate::event::Event;
-use crate::lock::lock;
 use crate::point::outcome::Level;
 use crate::skill::Skill;
 use crate::text::clean;
@@ -19,53 +19,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Value that means the session's model, for Claude Code as well.
 const INHERIT: &str = "inherit";
 
-/// Memory of a session for models that skills want.
-#[derive(Default)]
-pub(super) struct ModelMemory(Mutex<Remembered>);
-
-#[derive(Default)]
-struct Remembered {
-    /// Hashes of skills whose model is not used, which the person was told.
-    refused: Vec<String>,
-    /// Name of a provider, and the models that it offers.
-    offered: Option<(String, Arc<[String]>)>,
-}
-
-impl ModelMemory {
-    /// Notes that the person is told why a skill does not have its model. Whether it is the first time.
-    fn is_news(&self, hash: &str) -> bool {
-        let refused = &mut lock(&self.0).refused;
-        let is_news = !refused.iter().any(|own| own == hash);
-        if is_news {
-            refused.push(hash.to_owned());
-        }
-        is_news
-    }
-
-    /// Returns the models that this provider offers, if that is known.
-    fn of(&self, provider: &str) -> Option<Arc<[String]>> {
-        let remembered = lock(&self.0);
-        let (name, models) = remembered.offered.as_ref()?;
-        (name == provider).then(|| models.clone())
-    }
-
-    fn keep(&self, provider: &str, models: Vec<String>) -> Arc<[String]> {
-        let models: Arc<[String]> = models.into();
-        lock(&self.0).offered = Some((provider.to_owned(), models.clone()));
-        models
-    }
-}
-
-impl TurnScope {
+impl SkillScope {
     /// Returns the model for a skill that becomes active, where it is not the session's, and tells the person either way.
-    pub(super) async fn model_for(&self, skill: &Skill) -> Option<String> {
+    pub(super) async fn model_for(
+        &self,
+        skill: &Skill,
+        cancel: &CancellationToken,
+    ) -> Option<String> {
         let (own, wanted) = (&self.spec.model, skill.model.as_deref()?);
         if wanted == INHERIT || wanted == own {
             return None;
         }
         let refusal = match skill.may_choose_model() {
             false => Some("only a skill of the user chooses a model".to_owned()),
-            true => self.cannot_use(wanted).await,
+            true => self.cannot_use(wanted, cancel).await,
         };
         let (id, wanted_name) = (&skill.id, clean(wanted, 128));
         match refusal {
@@ -76,7 +43,7 @@ impl TurnScope {
                 Some(wanted.to_owned())
             }
             Some(why) => {
-                if self.family.skills.models.is_news(&skill.hash) {
+                if self.memory.models.is_news(&skill.hash) {
                     let text =
                         format!("skill {id} wants the model {wanted_name}, and {own} stays: {why}");
                     self.spec.events.emit(Event::notice(Level::Warn, text));
@@ -87,14 +54,14 @@ impl TurnScope {
     }
 
     /// The reason why a model cannot be used.
-    async fn cannot_use(&self, wanted: &str) -> Option<String> {
+    async fn cannot_use(&self, wanted: &str, cancel: &CancellationToken) -> Option<String> {
         let provider = &self.spec.provider;
         let name = provider.name();
-        let memory = &self.family.skills.models;
+        let memory = &self.memory.models;
         let models = match memory.of(name) {
             Some(models) => models,
             None => {
-                let listed = tokio::time::timeout(PATIENCE, provider.models(&self.cancel)).await;
+                let listed = tokio::time::timeout(PATIENCE, provider.models(cancel)).await;
                 match listed {
                     Ok(Ok(models)) => memory.keep(name, models),
                     Ok(Err(error)) => {

@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use super::head;
-use crate::agent::scope::TurnScope;
 use crate::lock::lock;
-use crate::message::{Content, Message, SkillPart};
+use crate::message::{Content, Message, Origin, SkillPart};
 
 /// Parts that were put into results of calls, by the id of the call, until the results are messages.
 #[derive(Default)]
@@ -36,20 +34,16 @@ impl SkillParts {
     }
 }
 
-impl TurnScope {
-    /// Parts of skills in a text of whoever gives the agent its work: texts that were handed out for that.
-    pub(in crate::agent) fn parts_prepared_in(&self, text: &str) -> Vec<SkillPart> {
-        let prepared = self.family.skills.prepared_in(text).into_iter();
-        prepared
-            .map(|ready| SkillPart::Text(ready.skill.id.clone()))
-            .collect()
-    }
-}
-
 /// Whether a message tells of a skill about files.
 pub(super) fn tells_of(message: &Message, id: &str) -> bool {
     let is_it = |part: &SkillPart| matches!(part, SkillPart::Description(own) if own == id);
     message.skills.iter().any(is_it)
+}
+
+/// Whether a message is the one that tells of skills again.
+pub(super) fn tells_again(message: &Message) -> bool {
+    let is_description = |part: &SkillPart| matches!(part, SkillPart::Description(_));
+    message.origin == Some(Origin::Summary) && message.skills.iter().any(is_description)
 }
 
 /// Whether a message has a text of a skill, whatever arguments stand in it.
@@ -69,4 +63,9 @@ fn holds(message: &Message, line: &str) -> bool {
         Content::ToolResult(result) => result.content.text().contains(line),
         _ => false,
     })
+}
+
+/// First line of a text in its wrapper: it has a mark that no other text has.
+pub(super) fn head(text: &str) -> &str {
+    text.lines().next().unwrap_or(text)
 }

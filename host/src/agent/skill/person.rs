@@ -5,28 +5,16 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::{ActiveSkill, Gate, Invoker, Ready};
-use crate::agent::Agent;
-use crate::agent::emit::blocked;
-use crate::agent::host_calls::agent_id;
-use crate::agent::scope::TurnScope;
-use crate::agent::turn::{Stop, Turn};
-use crate::message::{Message, Role};
+use super::active::ActiveSkill;
+use super::gate::Gate;
+use super::ready::{Invoked, Invoker, Ready};
+use crate::agent::agent::Agent;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::handle::{AgentTask, HandleError};
 use crate::session::{self, DONE};
 use crate::skill::Context;
-
-/// A skill whose work a subagent does, as the next turn.
-pub(in crate::agent) struct Invoked {
-    pub(in crate::agent) ready: Ready,
-    /// Beginning of the input of that turn.
-    pub(in crate::agent) input: Arc<str>,
-}
 
 impl Agent {
     /// Has the next turn run a skill, if its input is the one that is returned. `line` is what the person typed.
@@ -94,69 +82,5 @@ impl Agent {
         self.dispatcher
             .dispatch::<at::SkillEnded>(caller, info)
             .await;
-    }
-}
-
-impl Turn<'_> {
-    /// Begins the skills that were invoked for this turn. Returns the one whose work a subagent is to do.
-    pub(in crate::agent) async fn begin_skill(&mut self) -> Option<Invoked> {
-        let caller = self.caller();
-        // Of a turn that was dropped and so never ended.
-        for left in self.scope.skills.take(|skill| !skill.is_lasting) {
-            self.scope.tell_ended(&caller, &left, "dropped").await;
-        }
-        self.scope.enter_prepared(&caller, &self.input.text).await;
-        let invoked = self.agent.invoked.take()?;
-        let is_for_this = self.input.text.starts_with(&*invoked.input);
-        is_for_this.then_some(invoked)
-    }
-
-    /// Has a subagent do the work of a skill; its answer is that of the turn. What the input has besides, such as piped text, is
-    /// given to it as well, as hooks left it.
-    pub(in crate::agent) async fn answer_by_fork(&mut self, invoked: Invoked) -> Result<(), Stop> {
-        let caller = self.caller();
-        let input = self.input.text.as_str();
-        let rest = input.strip_prefix(&*invoked.input).unwrap_or(input).trim();
-        let answer = self.scope.fork_skill(caller, invoked.ready, rest).await;
-        let answer = answer.map_err(|error| match error {
-            HandleError::Denied(text) => Stop::Blocked(text),
-            other => Stop::Blocked(format!("[the skill was not run: {other}]")),
-        })?;
-        let message = Message::text(Role::Assistant, answer);
-        let reviewed = self.dispatch::<at::PostReason>(message).await;
-        crate::agent::input::refused("answer", blocked(&reviewed))?;
-        let message = reviewed.value;
-        let text = message.joined_text();
-        self.push(message).await?;
-        self.inject(reviewed.inject).await?;
-        self.give_output(text).await
-    }
-}
-
-impl TurnScope {
-    /// Runs a skill in a subagent, which has the tools that the skill leaves. Boxed: the turn of the subagent is one as well.
-    pub(in crate::agent) fn fork_skill(
-        self: &Arc<Self>,
-        caller: Caller,
-        ready: Ready,
-        rest: &str,
-    ) -> BoxFuture<'_, Result<String, HandleError>> {
-        let task = AgentTask {
-            prompt: match rest {
-                "" => ready.text.to_string(),
-                rest => format!("{}\n\n{rest}", ready.text),
-            },
-            tools: self.tools_left_by(&ready.skill),
-            max_steps: u32::MAX,
-        };
-        let plugin = match &ready.by {
-            Invoker::Plugin(name) => Some(name.clone()),
-            Invoker::User | Invoker::Model => None,
-        };
-        Box::pin(async move {
-            let id = agent_id("skill");
-            self.run_agent_with(&id, plugin.as_ref(), task, caller, Some(ready))
-                .await
-        })
     }
 }

@@ -8,19 +8,20 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::active::TOOL;
+use super::fork::fork_skill;
+use super::gate::Gate;
+use super::parts::head;
 use super::read::{files_of, page, read};
-use super::{Gate, Invoker, head};
-use crate::agent::AgentSpec;
-use crate::agent::archive::add;
+use super::ready::Invoker;
 use crate::agent::scope::{ActiveTurns, TurnScope};
+use crate::agent::spec::AgentSpec;
 use crate::message::{EffectClass, SkillPart, ToolSpec};
 use crate::skill::{Context, Invocation, Skill};
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::policy::{PolicyCall, ToolVerdict};
 use crate::tool::subject::{Subject, WorkspacePath};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
-
-pub(in crate::agent) const TOOL: &str = "skill";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -62,7 +63,7 @@ pub(in crate::agent) fn add_tool(spec: &mut AgentSpec, active_turns: &ActiveTurn
         ),
         active_turns: active_turns.clone(),
     };
-    add(spec, Arc::new(tool));
+    spec.add_built_in(Arc::new(tool));
 }
 
 async fn answer(
@@ -72,19 +73,19 @@ async fn answer(
 ) -> Result<ToolOutput, String> {
     let offset = asked.offset.unwrap_or(1).max(1);
     if let Some(file) = &asked.file {
-        let skill = scope.used_skill(&asked.skill)?;
+        let skill = scope.skills.used_skill(&asked.skill)?;
         if !scope.spec.may_read(&skill.real_dir) {
             return Err(format!(
                 "the folder of the skill {} holds folders of rind's own, so none of its files is read; it belongs into a folder of its own",
                 skill.id
             ));
         }
-        scope.check_rules(&skill, file)?;
+        check_rules(&scope.spec, &skill, file)?;
         return read(&skill, file, offset, &ctx.cancel).await;
     }
     if offset > 1 {
-        let skill = scope.used_skill(&asked.skill)?;
-        let text = scope.text_of(&skill.id).ok_or_else(|| {
+        let skill = scope.skills.used_skill(&asked.skill)?;
+        let text = scope.skills.text_of(&skill.id).ok_or_else(|| {
             format!(
                 "the skill {} is not active any more: invoke it without `offset`",
                 skill.id
@@ -99,7 +100,7 @@ async fn answer(
     };
     let gate = Gate {
         spec: &scope.spec,
-        tools: &scope.main_tools(),
+        tools: &scope.skills.main_tools(),
         approvals: &scope.approvals,
         memory: &scope.family.skills,
     };
@@ -110,13 +111,13 @@ async fn answer(
     let ready = gate.invoke(&asked.skill, &arguments, by).await?;
     if ready.skill.context == Context::Fork {
         let caller = ctx.caller.clone();
-        let answer = scope.fork_skill(caller, ready, "").await;
+        let answer = fork_skill(scope, caller, ready, "").await;
         return Ok(match answer {
             Ok(answer) => ToolOutput::ok(answer),
             Err(error) => ToolOutput::error(error.to_string()),
         });
     }
-    if scope.is_given(&ready) {
+    if scope.skills.is_given(&ready) {
         let id = &ready.skill.id;
         return Ok(ToolOutput::ok(format!(
             "The skill {id} is active already, with the same text, which stands above."
@@ -127,7 +128,7 @@ async fn answer(
     let mut output = page(&ready.text, 1)?;
     output.content.push_text(&files_of(&ready.skill).await);
     if !ready.skill.tools.is_open() {
-        let left = scope.tool_names();
+        let left = scope.skills.tool_names();
         output.content.push_text(&format!(
             "\n[while this skill is active, these tools can be called: {}]",
             left.join(", ")
@@ -140,39 +141,36 @@ async fn answer(
 fn note_text(scope: &TurnScope, ctx: &ToolCtx, id: &str, text: &str) {
     if let Some(call) = &ctx.caller.call {
         let part = SkillPart::Text(id.to_owned());
-        scope.skill_parts.note(call, part, head(text).to_owned());
+        scope.skills.parts.note(call, part, head(text).to_owned());
     }
 }
 
-impl TurnScope {
-    /// Checks that no rule of the operator's speaks against reading a file of a skill that lies in the workspace. Otherwise
-    /// reading one asks nobody.
-    fn check_rules(&self, skill: &Skill, file: &str) -> Result<(), String> {
-        let below = Path::new(file).strip_prefix(&skill.dir).ok();
-        let path = skill.dir.join(below.unwrap_or(Path::new(file)));
-        let Ok(path) = path.strip_prefix(&self.spec.workspace) else {
-            return Ok(());
-        };
-        let spec = ToolSpec::bare("read_file", EffectClass::Read);
-        // Without what `.` adds, as rules know paths.
-        let path: PathBuf = path.components().collect();
-        let path = path.to_string_lossy().into_owned();
-        let call = PolicyCall {
-            spec: &spec,
-            arguments: &json!({"path": &path}),
-            subject: &Subject::File(WorkspacePath::Known(path)),
-            may: &[],
-            is_asked: false,
-        };
-        match self.spec.policy.decide(&call).verdict {
-            ToolVerdict::Allow => Ok(()),
-            _ if self.spec.policy.may_spare(&call) => Ok(()),
-            ToolVerdict::Deny(why) => Err(format!("refused by policy: {why}")),
-            ToolVerdict::Ask | ToolVerdict::DryRun(_) => Err(
-                "a rule of the operator's asks about this file; read it with `read_file`"
-                    .to_owned(),
-            ),
-        }
+/// Checks that no rule of the operator's speaks against reading a file of a skill that lies in the workspace. Otherwise
+/// reading one asks nobody.
+fn check_rules(spec: &AgentSpec, skill: &Skill, file: &str) -> Result<(), String> {
+    let below = Path::new(file).strip_prefix(&skill.dir).ok();
+    let path = skill.dir.join(below.unwrap_or(Path::new(file)));
+    let Ok(path) = path.strip_prefix(&spec.workspace) else {
+        return Ok(());
+    };
+    let tool = ToolSpec::bare("read_file", EffectClass::Read);
+    // Without what `.` adds, as rules know paths.
+    let path: PathBuf = path.components().collect();
+    let path = path.to_string_lossy().into_owned();
+    let call = PolicyCall {
+        spec: &tool,
+        arguments: &json!({"path": &path}),
+        subject: &Subject::File(WorkspacePath::Known(path)),
+        may: &[],
+        is_asked: false,
+    };
+    match spec.policy.decide(&call).verdict {
+        ToolVerdict::Allow => Ok(()),
+        _ if spec.policy.may_spare(&call) => Ok(()),
+        ToolVerdict::Deny(why) => Err(format!("refused by policy: {why}")),
+        ToolVerdict::Ask | ToolVerdict::DryRun(_) => Err(
+            "a rule of the operator's asks about this file; read it with `read_file`".to_owned(),
+        ),
     }
 }
 

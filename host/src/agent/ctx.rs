@@ -1,28 +1,47 @@
-//! Output of a turn: to hooks, to the session, and to observers.
+//! The turn itself as its parts act for it: it calls hooks, appends messages to the session, and emits events.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
-use super::call::RanCall;
-use super::input::refused;
-use super::turn::{Stop, Turn};
+use super::scope::TurnScope;
+use super::stop::{Stop, blocked, refused};
 use crate::event::Event;
-use crate::lock::lock;
 use crate::message::Message;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::{AttributedText, Dispatched, HookVerdict};
-use crate::point::outcome::Injection;
+use crate::point::dispatch::Dispatched;
+use crate::point::outcome::{Injection, Level};
 use crate::session::Body;
 
-impl Turn<'_> {
+/// The turn itself as a caller of hooks, and as the one that writes messages. The parts of a turn act through it.
+pub(super) struct TurnCtx {
+    /// State shared with those who act for plugins in this turn.
+    pub(super) scope: Arc<TurnScope>,
+    /// Number of the present step; 0 before the first.
+    pub(super) step: u32,
+    /// Messages for the next request only.
+    pub(super) passing: Vec<Message>,
+    /// Whether the turn's body has ended, however it did.
+    pub(super) is_ending: bool,
+}
+
+impl TurnCtx {
+    pub(super) fn new(scope: Arc<TurnScope>) -> Self {
+        Self {
+            scope,
+            step: 0,
+            passing: Vec::new(),
+            is_ending: false,
+        }
+    }
+
     /// Calls the hooks of a point as the turn itself.
     pub(super) async fn dispatch<P: Point>(
         &self,
         payload: impl Into<P::Payload>,
     ) -> Dispatched<P::Payload> {
         let caller = self.caller();
-        let out = self.scope.dispatch::<P>(&caller, payload).await;
+        let out = self.scope.emitter.dispatch::<P>(&caller, payload).await;
         if self.scope.family.halt.is_set() && !self.is_ending {
             // Nothing more is done before the turn sees it and drops this.
             std::future::pending::<()>().await;
@@ -52,7 +71,7 @@ impl Turn<'_> {
     /// Puts a finished message into the session.
     pub(super) fn keep(&self, message: &Message) -> Result<(), Stop> {
         let message = message.clone();
-        Ok(self.agent.spec.session.append(Body::Message { message })?)
+        Ok(self.scope.spec.session.append(Body::Message { message })?)
     }
 
     pub(super) async fn emit_message(&self, message: Message) {
@@ -64,6 +83,7 @@ impl Turn<'_> {
         let caller = self.caller();
         let shown = self
             .scope
+            .emitter
             .message_for_watchers(&caller, &message, shown)
             .await;
         self.emit(Event::MessageEnd { message: shown });
@@ -93,7 +113,11 @@ impl Turn<'_> {
     ) -> Result<Message, Stop> {
         let keep = injection.keep;
         let caller = self.caller();
-        let message = self.scope.injected(&caller, plugin, injection).await?;
+        let message = self
+            .scope
+            .emitter
+            .injected(&caller, plugin, injection)
+            .await?;
         if keep {
             self.push(message.clone()).await?;
         }
@@ -104,31 +128,12 @@ impl Turn<'_> {
         self.scope.caller(self.step)
     }
 
-    pub(super) fn lock_ran(&self) -> MutexGuard<'_, Vec<RanCall>> {
-        lock(&self.ran)
-    }
-
     pub(super) fn emit(&self, event: Event) {
-        self.agent.spec.events.emit(event);
+        self.scope.spec.events.emit(event);
     }
-}
 
-/// Returns the refusal, if a hook refused.
-pub(super) fn blocked<T>(dispatched: &Dispatched<T>) -> Option<&AttributedText> {
-    match &dispatched.verdict {
-        HookVerdict::Block(said) => Some(said),
-        _ => None,
+    /// Tells the user something about the turn.
+    pub(super) fn notice(&self, level: Level, text: impl Into<String>) {
+        self.emit(Event::notice(level, text));
     }
-}
-
-/// An error and its causes in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

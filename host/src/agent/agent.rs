@@ -1,0 +1,335 @@
+//! The agent between its turns: its parts, and what it remembers from one turn to the next.
+//!
+//! Owns the beginning and the end of the session. A turn is `turn`'s; an agent with the host's own tools is made in `opening`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::archive::join::{Archival, warn_style};
+use super::compact::Compaction;
+use super::emitter::Emitter;
+use super::outcome::Error;
+use super::replace::Replacements;
+use super::scope::{Family, TurnScope};
+use super::sink::{AgentSink, Outlet};
+use super::skill::active::ActiveSkills;
+use super::skill::ready::Invoked;
+use super::spec::AgentSpec;
+use super::steering::SteerHandle;
+use crate::event::{self, Event};
+use crate::point::caller::{CallContext, Caller};
+use crate::point::catalog::{Error as ErrorPoint, SessionEnd, SessionStart};
+use crate::point::dispatch::Dispatcher;
+use crate::point::outcome::Level;
+use crate::point::payload::{PromptPart, SessionInfo};
+use crate::session::{self, Body, Entry, Undone};
+use crate::tool::approval::SessionApprovals;
+
+/// Shortest time that hooks in the background are waited for at the end: what their calls wait for counts, too.
+const MIN_SETTLE: Duration = Duration::from_secs(15);
+
+/// Longest time that hooks in the background are waited for at the end, whatever their deadlines.
+const MAX_SETTLE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Agent {
+    pub(super) spec: Arc<AgentSpec>,
+    pub(super) dispatcher: Arc<Dispatcher>,
+    pub(super) sink: Arc<AgentSink>,
+    pub(super) steering: SteerHandle,
+    pub(super) replacements: Replacements,
+    pub(super) approvals: Arc<SessionApprovals>,
+    /// Active skills, of the turn that runs and those that stay.
+    pub(super) skills: Arc<ActiveSkills>,
+    /// The skill that the next turn begins with.
+    pub(super) invoked: Option<Invoked>,
+    pub(super) family: Family,
+    /// Scope of the running turn, or of the last one: background hooks may outlive their turn.
+    pub(super) scope: Option<Arc<TurnScope>>,
+    pub(super) compaction: Compaction,
+    /// The stable parts of the system prompt as the first turn made them.
+    pub(super) frozen: Option<Vec<PromptPart>>,
+    /// The last entry of the prompt ledger.
+    pub(super) ledger: Option<Body>,
+    pub(super) is_announced: bool,
+    /// Events to emit once the session is open.
+    pub(super) opening: Vec<Event>,
+    pub(super) is_started: bool,
+    /// Earlier turns that are being archived.
+    pub(super) archival: Archival,
+}
+
+impl Agent {
+    /// An agent that shares with others what its family says.
+    pub(super) fn of_family(spec: AgentSpec, family: Family) -> Self {
+        let outlet = Outlet {
+            session: spec.session.clone(),
+            events: spec.events.clone(),
+            keep: spec.keep_in_store.clone(),
+        };
+        let sink = AgentSink::new(
+            outlet,
+            spec.name.clone(),
+            family.halt.clone(),
+            family.root.clone(),
+        );
+        let sink = Arc::new(sink);
+        Self {
+            dispatcher: Arc::new(match &family.parent {
+                None => Dispatcher::new(spec.hooks.clone(), sink.clone()),
+                Some(parent) => parent.emitter.dispatcher.for_subagent(sink.clone()),
+            }),
+            sink,
+            steering: SteerHandle::default(),
+            replacements: Replacements::default(),
+            approvals: Arc::default(),
+            skills: Arc::new(ActiveSkills::of_session(&spec.session, &spec.skills)),
+            invoked: None,
+            family,
+            scope: None,
+            compaction: Compaction::default(),
+            frozen: None,
+            ledger: None,
+            is_announced: false,
+            opening: Vec::new(),
+            is_started: false,
+            archival: Archival::default(),
+            spec: Arc::new(spec),
+        }
+    }
+
+    #[must_use]
+    pub(crate) fn spec(&self) -> &AgentSpec {
+        &self.spec
+    }
+
+    /// Returns the parts of the agent, to change them between turns: the model, the policy, the tools.
+    pub(crate) fn spec_mut(&mut self) -> &mut AgentSpec {
+        Arc::make_mut(&mut self.spec)
+    }
+
+    /// Tells those who watch of something that is no part of a turn.
+    pub(crate) fn tell(&mut self, event: Event) {
+        self.announce();
+        self.spec.events.emit(event);
+    }
+
+    /// The way to say something while a turn runs.
+    #[must_use]
+    pub(crate) fn steering(&self) -> SteerHandle {
+        self.steering.clone()
+    }
+
+    /// The answers of the person that hold for the session.
+    #[cfg(feature = "cli")]
+    #[must_use]
+    pub(crate) fn approvals(&self) -> Arc<SessionApprovals> {
+        self.approvals.clone()
+    }
+
+    /// Tells those who watch of this as soon as they know that the session is open.
+    pub(crate) fn tell_at_opening(&mut self, events: impl IntoIterator<Item = Event>) {
+        self.opening.extend(events);
+    }
+
+    /// Takes the last turn out of the conversation. Its lines stay in the file of the session. `None` when there is none.
+    ///
+    /// # Errors
+    /// The turn cannot be taken out, or the session cannot be written.
+    pub(crate) async fn undo(
+        &mut self,
+        entries: &[Entry],
+    ) -> Result<Option<Undone>, session::Error> {
+        // What is being prepared may be about that turn.
+        self.archival.stop().await;
+        let undone = self.spec.session.undo(entries)?;
+        self.compaction.try_again();
+        self.spec.session.synced().await?;
+        Ok(undone)
+    }
+
+    /// Begins the shared part of a turn.
+    pub(super) fn enter_turn(&mut self, cancel: CancellationToken) -> Arc<TurnScope> {
+        let scope = TurnScope::new(
+            self.spec.clone(),
+            Emitter::new(
+                self.spec.clone(),
+                self.dispatcher.clone(),
+                self.sink.clone(),
+            ),
+            self.approvals.clone(),
+            self.skills.clone(),
+            self.family.clone(),
+            cancel,
+        );
+        self.scope = Some(scope.clone());
+        scope
+    }
+
+    /// Whether it is the agent whose session the user knows. Only that one's session starts and ends: a subagent has
+    /// `subagent-start` and `subagent-end`.
+    pub(super) fn is_main(&self) -> bool {
+        self.family.parent.is_none()
+    }
+
+    /// Ends the session: `session-end` fires, background hooks end, everything is on the disk.
+    ///
+    /// # Errors
+    /// The session cannot be written, or a hook that blocks when it fails has failed since the last turn.
+    pub(crate) async fn close(mut self) -> Result<(), Error> {
+        self.close_archival().await;
+        if self.is_started {
+            let info = self.session_info();
+            let caller = self.caller();
+            self.dispatcher.dispatch::<SessionEnd>(&caller, info).await;
+        }
+        let have_ended = self.settle().await;
+        // What failed since the last turn, also in the background. Hooks of `error` may themselves run there.
+        self.report_failures().await;
+        if have_ended {
+            self.settle().await;
+        }
+        self.spec.session.synced().await?;
+        match self.family.halt.take() {
+            Some(why) if self.is_main() => Err(Error::Guard(why)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves the archived turns out of the conversation whose summaries are there. For a safe point of the turn `scope`.
+    pub(super) async fn join_archived(&mut self, scope: &Arc<TurnScope>) {
+        self.archival
+            .join_ready(&self.spec, scope, &mut self.compaction)
+            .await;
+    }
+
+    /// Archives the turns that are due, and waits for it. For whoever embeds an agent and has the time: without it they are
+    /// archived beside the next turn.
+    pub(crate) async fn finish_archival(&mut self) {
+        let Some(scope) = self.scope.clone() else {
+            return;
+        };
+        self.join_archived(&scope).await;
+        self.archival.begin(&self.spec, &scope);
+        self.archival.wait().await;
+        self.join_archived(&scope).await;
+    }
+
+    /// Joins what is about to be ready when the session is closed. What is not stays due.
+    async fn close_archival(&mut self) {
+        let Some(scope) = self.scope.clone() else {
+            return;
+        };
+        if self.archival.wait_shortly(&scope).await {
+            self.join_archived(&scope).await;
+            self.archival.stop().await;
+        }
+    }
+
+    /// Puts the plugins that wait in the place of those that they replace; `scope` is that of the running turn.
+    pub(super) fn take_replacements(&mut self, scope: Option<&TurnScope>) {
+        self.replacements
+            .put_in_place(&mut self.spec, &self.dispatcher, scope);
+    }
+
+    /// Returns the queue of plugins that take the place of others.
+    pub(crate) fn replacements(&self) -> Replacements {
+        self.replacements.clone()
+    }
+
+    /// Waits for hooks that run in the background as long as the longest deadline among them says, and tells of those that have
+    /// not ended even so. Whether all have.
+    pub(super) async fn settle(&self) -> bool {
+        let longest = self.dispatcher.longest_in_background().unwrap_or_default();
+        let limit = longest.clamp(MIN_SETTLE, MAX_SETTLE);
+        let running = self.dispatcher.settle(limit).await;
+        if !running.is_empty() {
+            self.spec.events.emit(Event::notice(Level::Warn, format!(
+                "hooks in the background have not ended after {} s, and end with the program: {}",
+                limit.as_secs(),
+                running.join(", ")
+            )));
+        }
+        running.is_empty()
+    }
+
+    /// Tells those who watch that the session is open: once, before the first turn.
+    pub(crate) fn announce(&mut self) {
+        if !self.is_main() || std::mem::replace(&mut self.is_announced, true) {
+            return;
+        }
+        let info = self.session_info();
+        self.spec.events.emit(Event::SessionOpened {
+            version: event::VERSION,
+            id: info.id,
+            resumed: info.resumed,
+            messages: info.messages,
+            provider: info.provider,
+            model: info.model,
+        });
+        for event in std::mem::take(&mut self.opening) {
+            self.spec.events.emit(event);
+        }
+        for notice in self.spec.session.notices() {
+            self.notice(Level::Warn, notice.clone());
+        }
+        warn_style(&self.spec);
+    }
+
+    /// `session-start`, once. It is part of the first turn, so that the user can interrupt it.
+    pub(super) async fn start(&mut self) {
+        if !self.is_main() || std::mem::replace(&mut self.is_started, true) {
+            return;
+        }
+        let info = self.session_info();
+        let caller = self.caller();
+        self.dispatcher
+            .dispatch::<SessionStart>(&caller, info)
+            .await;
+        self.report_failures().await;
+    }
+
+    /// Tells the `error` point of hooks that failed outside of a turn.
+    pub(super) async fn report_failures(&self) {
+        let caller = self.caller();
+        for report in self.sink.take_failures(0) {
+            self.dispatcher
+                .dispatch::<ErrorPoint>(&caller, report)
+                .await;
+        }
+    }
+
+    pub(super) fn session_info(&self) -> SessionInfo {
+        SessionInfo {
+            id: self.spec.session.id().to_string(),
+            resumed: self.spec.session.is_resumed(),
+            messages: u32::try_from(self.spec.session.n_messages()).unwrap_or(u32::MAX),
+            provider: self.spec.provider.name().to_owned(),
+            model: self.spec.model.clone(),
+        }
+    }
+
+    /// Returns the caller of hooks outside a turn.
+    pub(super) fn caller(&self) -> Caller {
+        Caller {
+            context: CallContext {
+                skill: self.skills.last(),
+                ..self.spec.call_context(self.spec.session.id().clone())
+            },
+            call_chain: self.spec.call_chain.clone(),
+            ..Caller::default()
+        }
+    }
+
+    pub(super) fn notice(&self, level: Level, text: impl Into<String>) {
+        self.spec.events.emit(Event::notice(level, text));
+    }
+}
+
+debug_some!(
+    Agent,
+    self,
+    name = self.spec.name,
+    session = self.spec.session
+);

@@ -1,0 +1,341 @@
+//! The turns of one agent on their way out of the conversation: noted as due, prepared, moved, and told of.
+//!
+//! Start from [`Archival`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use super::finished::Finished;
+use super::prepare::{Archiving, Kept, MAX_TRIES, Prepared};
+use super::trigger::{self, Facts};
+use crate::agent::compact::Compaction;
+use crate::agent::outcome::chain;
+use crate::agent::scope::TurnScope;
+use crate::agent::spec::AgentSpec;
+use crate::event::Event;
+use crate::message::{Message, Origin, Role, unanswered};
+use crate::point::catalog as at;
+use crate::point::outcome::Level;
+use crate::point::payload::{FailureReport, Slice, StopReason};
+use crate::session::{self, Body, DueTurn, Session, SessionSpec};
+
+/// A turn that is being moved: its holder and what was taken out, or how many messages and why not.
+type Moving = JoinHandle<Result<(String, Slice), (u32, session::Error)>>;
+
+/// Longest wait for a running summary when a session closes.
+const CLOSE_GRACE: Duration = Duration::from_secs(3);
+
+/// Archival of an agent: what is being prepared beside the present turn, and what is being moved.
+#[derive(Default)]
+pub(in crate::agent) struct Archival {
+    /// Earlier turns that are being prepared.
+    preparing: Option<Archiving>,
+    /// One that is being moved to its holder.
+    moving: Option<Moving>,
+}
+
+impl Archival {
+    /// Begins to prepare the turns that are due, beside the turn `scope`.
+    pub(in crate::agent) fn begin(&mut self, spec: &AgentSpec, scope: &Arc<TurnScope>) {
+        if !spec.config.archival.enabled || !is_main(scope) || self.preparing.is_some() {
+            return;
+        }
+        let due = spec.session.archival_due();
+        if !due.is_empty() {
+            self.preparing = Some(Archiving::begin(scope, due));
+        }
+    }
+
+    /// Moves the turns out of the conversation whose summaries are there. For a safe point of the turn `scope`: no call is open,
+    /// and no request is being made.
+    pub(in crate::agent) async fn join_ready(
+        &mut self,
+        spec: &AgentSpec,
+        scope: &Arc<TurnScope>,
+        compaction: &mut Compaction,
+    ) {
+        // One whose turn was interrupted while it was moved.
+        self.moved(spec, scope, compaction).await;
+        let Some(archiving) = &self.preparing else {
+            return;
+        };
+        // Read `is_over` before taking, so that turns that become ready in between are handled at the next safe point.
+        let is_over = archiving.is_over();
+        let ready = archiving.take();
+        if is_over {
+            self.preparing = None;
+        }
+        for prepared in ready {
+            self.join(spec, scope, compaction, prepared).await;
+        }
+    }
+
+    /// Waits until nothing more is being prepared.
+    pub(in crate::agent) async fn wait(&mut self) {
+        if let Some(preparing) = &mut self.preparing {
+            preparing.wait().await;
+        }
+    }
+
+    /// Waits for what is about to be ready when the session is closed. Returns whether anything was being prepared.
+    pub(in crate::agent) async fn wait_shortly(&mut self, scope: &TurnScope) -> bool {
+        let Some(preparing) = &mut self.preparing else {
+            return false;
+        };
+        tokio::select! {
+            () = preparing.wait() => {}
+            () = scope.cancel.cancelled() => {}
+            () = tokio::time::sleep(CLOSE_GRACE) => {}
+        }
+        true
+    }
+
+    /// Ends what is being prepared; it stays due.
+    pub(in crate::agent) async fn stop(&mut self) {
+        if let Some(mut archiving) = self.preparing.take() {
+            archiving.stop().await;
+        }
+    }
+
+    async fn join(
+        &mut self,
+        spec: &AgentSpec,
+        scope: &Arc<TurnScope>,
+        compaction: &mut Compaction,
+        prepared: Prepared,
+    ) {
+        let session = spec.session.clone();
+        let due = prepared.due.clone();
+        let slice = prepared.finished.slice(&session);
+        if slice.is_empty() {
+            // Compaction or an earlier archival took it out.
+            return note(&session, &due, true);
+        }
+        let n_messages = u32::try_from(slice.len()).unwrap_or(u32::MAX);
+        spec.events.emit(Event::ArchiveStart {
+            messages: n_messages,
+            tokens: compaction.tokens_of(&spec.model, &slice),
+            reason: due.reason.clone(),
+        });
+        let summary = match &prepared.summary {
+            Ok(summary) => summary.clone(),
+            Err(_) => return stays(spec, scope, n_messages, prepared).await,
+        };
+        // A skill that is still active goes on: the model needs its text, which the summary does not have.
+        let asked = prepared.asked.id.clone();
+        let leaving = slice.iter().filter(|message| message.id != asked);
+        let again = scope
+            .skills
+            .texts_again(&leaving.cloned().collect::<Vec<_>>());
+        let slice = Slice {
+            reason: due.reason.clone(),
+            messages: slice,
+            summary,
+        };
+        let of_holder = SessionSpec {
+            workspace: spec.workspace.clone(),
+            provider: spec.provider.name().to_owned(),
+            model: spec.model.clone(),
+        };
+        // In one piece on a thread of its own: it cannot be interrupted halfway.
+        self.moving = Some(tokio::task::spawn_blocking(move || {
+            let holder = prepared.holder.agent.clone();
+            let result = move_out(&session, &of_holder, prepared, &slice, again);
+            if result.is_err() {
+                note(&session, &due, due.tries + 1 >= MAX_TRIES);
+            }
+            result
+                .map(|()| (holder, slice))
+                .map_err(|error| (n_messages, error))
+        }));
+        self.moved(spec, scope, compaction).await;
+    }
+
+    /// Waits for a turn that is being archived, and emits the outcome.
+    async fn moved(
+        &mut self,
+        spec: &AgentSpec,
+        scope: &Arc<TurnScope>,
+        compaction: &mut Compaction,
+    ) {
+        let Some(moving) = &mut self.moving else {
+            return;
+        };
+        let moved = moving.await;
+        self.moving = None;
+        match moved {
+            Ok(Ok((holder, slice))) => {
+                compaction.try_again();
+                let caller = scope.caller(0);
+                let shown = scope
+                    .emitter
+                    .for_watchers(&caller, slice.summary.clone())
+                    .await;
+                spec.events.emit(Event::ArchiveEnd {
+                    messages: u32::try_from(slice.messages.len()).unwrap_or(u32::MAX),
+                    holder: Some(holder),
+                    summary: Some(shown),
+                    refused: None,
+                });
+                scope
+                    .emitter
+                    .dispatch::<at::AfterArchive>(&caller, slice)
+                    .await;
+            }
+            Ok(Err((n_messages, error))) => cannot_archive(spec, scope, n_messages, error).await,
+            Err(_) => {}
+        }
+    }
+}
+
+/// Whether the agent of a turn is the main one.
+fn is_main(scope: &TurnScope) -> bool {
+    scope.family.parent.is_none()
+}
+
+/// Notes that the turn, which has ended, is to be archived when one of the triggers says so.
+pub(in crate::agent) async fn note_due(
+    scope: &Arc<TurnScope>,
+    compaction: &Compaction,
+    begins_at: u64,
+    stop: StopReason,
+) {
+    let spec = &scope.spec;
+    if !spec.config.archival.enabled || !is_main(scope) || scope.cancel.is_cancelled() {
+        return;
+    }
+    let (place, turn, from) = (spec.session.place(), scope.number, begins_at);
+    let read = tokio::task::spawn_blocking(move || Finished::read(&place, turn, from));
+    let finished = match read.await {
+        Ok(Ok(finished)) => finished,
+        Ok(Err(error)) => return cannot_archive(spec, scope, 0, error).await,
+        Err(_) => return,
+    };
+    let n_calls = finished.messages.iter().flat_map(Message::tool_calls);
+    let facts = Facts {
+        stop,
+        n_calls: n_calls.count(),
+        tokens: compaction.tokens_of(&spec.model, &finished.messages),
+    };
+    let reason = trigger::reason(&spec.config.archival.trigger, &facts);
+    // A call without a result: the turn is not really over.
+    if let Some(reason) = reason
+        && unanswered(&finished.messages).next().is_none()
+    {
+        write(&spec.session, scope.number, reason, 0, false);
+    }
+}
+
+/// Says that a turn stays as it was, and why.
+async fn stays(spec: &AgentSpec, scope: &Arc<TurnScope>, messages: u32, prepared: Prepared) {
+    let Prepared { due, summary, .. } = prepared;
+    let session = &spec.session;
+    let why = match summary {
+        Err(Kept::Refused(why)) => {
+            note(session, &due, true);
+            why
+        }
+        Err(Kept::Later(why)) => {
+            note(session, &due, false);
+            format!("there is no summary yet: {why}; the next turn tries again")
+        }
+        Err(Kept::Failed(error)) => {
+            note(session, &due, due.tries + 1 >= MAX_TRIES);
+            return cannot_archive(spec, scope, messages, error).await;
+        }
+        Ok(_) => return,
+    };
+    not_archived(spec, messages, why);
+}
+
+fn not_archived(spec: &AgentSpec, messages: u32, why: String) {
+    spec.events.emit(Event::ArchiveEnd {
+        messages,
+        holder: None,
+        summary: None,
+        refused: Some(why),
+    });
+}
+
+/// Says that the session failed; a turn that is due stays so.
+async fn cannot_archive(
+    spec: &AgentSpec,
+    scope: &Arc<TurnScope>,
+    messages: u32,
+    error: session::Error,
+) {
+    let why = chain(&error);
+    not_archived(spec, messages, why.clone());
+    let report = FailureReport {
+        where_: "session".to_owned(),
+        message: why,
+        plugin: None,
+    };
+    let caller = scope.caller(0);
+    scope.emitter.dispatch::<at::Error>(&caller, report).await;
+}
+
+/// Says which of the settings for archival do not hold here. For the beginning of a session.
+pub(in crate::agent) fn warn_style(spec: &AgentSpec) {
+    let config = &spec.config.archival;
+    let provider = spec.provider.name();
+    if config.enabled && config.summary.style != config.summary.style_for(provider) {
+        spec.events.emit(Event::notice(
+            Level::Warn,
+            format!(
+                "archival.summary.style = \"structured\" does not work well with {provider}: summaries are paragraphs"
+            ),
+        ));
+    }
+}
+
+/// Records the outcome for a turn that is due: none, or another try.
+fn note(session: &Session, due: &DueTurn, is_over: bool) {
+    write(session, due.turn, &due.reason, due.tries + 1, is_over);
+}
+
+fn write(session: &Session, turn: u32, reason: &str, tries: u32, is_over: bool) {
+    let written = session.append(Body::Archival {
+        turn,
+        reason: reason.to_owned(),
+        tries,
+        is_over,
+    });
+    // The turn is on disk and stays as it was; that the disk is full is told by what needs it.
+    if let Err(error) = written {
+        tracing::warn!(turn, %error, "cannot record the archival of a turn");
+    }
+}
+
+/// The turn on disk for its holder, then the summary in its place, with the texts in `again` behind it.
+fn move_out(
+    session: &Session,
+    of_holder: &SessionSpec,
+    prepared: Prepared,
+    slice: &Slice,
+    again: Vec<Message>,
+) -> Result<(), session::Error> {
+    let Prepared {
+        due,
+        finished,
+        asked,
+        holder,
+        ..
+    } = prepared;
+    let agent = holder.agent.clone();
+    session.create_holder(&agent, of_holder, finished.entries)?;
+    let text = format!("[archived turn]\nsubagent_id: {agent}\n\n{}", slice.summary);
+    let stays = Message::text(Role::Assistant, text).from(Origin::Summary);
+    let replaced = session.append(Body::Replaced {
+        reason: slice.reason.clone(),
+        removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
+        messages: [asked, stays].into_iter().chain(again).collect(),
+        holder: Some(holder),
+    });
+    // A second copy of the turn that nobody can ask for would only fill the disk further.
+    replaced.inspect_err(|_| session.remove_holder(&agent))?;
+    note(session, &due, true);
+    session.sync()
+}

@@ -1,0 +1,189 @@
+//! A tool call that may run: its run within a deadline, `post-tool`, and the report of its end.
+
+use std::sync::Arc;
+
+use super::blobs::keep_blobs;
+use super::call::{Allowed, RanCall, Refusal, ToolGate};
+use super::context::context_of;
+use super::stop::blocked;
+use crate::event::Event;
+use crate::message::{EffectClass, ToolResult};
+use crate::point::catalog as at;
+use crate::point::dispatch::{AttributedText, Dispatched};
+use crate::point::payload::{FailureReport, FinishedCall};
+use crate::session::{self, Body};
+use crate::tool::run::run_call;
+use crate::tool::subject::{Subject, WorkspacePath};
+
+/// Most bytes of a plugin's call that the session keeps of its result. No message holds it, and a plugin may read much.
+const KEPT_BYTES: usize = 16 << 10;
+
+/// Result of a call whose path leads elsewhere than when it was judged.
+const MOVED: &str = "refused by policy: the path leads to another file than when the call was judged, because a link on the way was \
+                     changed meanwhile. The call was not run; look at the path, and call again";
+
+impl ToolGate<'_> {
+    /// Writes that calls are about to run, and waits for the disk unless they only read: a power cut must not hide that a tool
+    /// may have changed something.
+    pub(super) async fn keep_starts(&self, allowed: &[Allowed]) -> Result<(), session::Error> {
+        let session = &self.scope.spec.session;
+        for allowed in allowed {
+            let Allowed { call, entry, .. } = allowed;
+            let is_told = self.plugin.is_none() && !allowed.is_changed;
+            session.append(Body::ToolStart {
+                call: call.id.clone(),
+                name: call.name.clone(),
+                effect_class: entry.spec.effect_class,
+                arguments: (!is_told).then(|| call.arguments.clone()),
+                by: self.maker(),
+            })?;
+        }
+        let is_read = |allowed: &Allowed| allowed.entry.spec.effect_class == EffectClass::Read;
+        if allowed.iter().all(is_read) {
+            return Ok(());
+        }
+        session.synced().await
+    }
+
+    /// Runs a call within its deadline.
+    pub(super) async fn run(&self, allowed: Allowed) -> RanCall {
+        let Allowed {
+            call,
+            entry,
+            subject,
+            notes,
+            is_changed,
+        } = allowed;
+        self.scope.spec.events.emit(Event::ToolStart {
+            call: self
+                .scope
+                .emitter
+                .call_for_watchers(self.caller, &call)
+                .await,
+            effect_class: entry.spec.effect_class,
+            plugin: entry.spec.plugin.clone(),
+            by: self.maker(),
+        });
+        // Somebody may have thought about it for long, and a link lead elsewhere by now.
+        if entry.tool.subject(&call.arguments).await != subject {
+            return Refusal::new("policy", MOVED).of(call, notes);
+        }
+        // A skill may have become active while somebody thought about it, or beside it.
+        if let Some(refusal) = self.refusal_of_skill(&entry) {
+            return refusal.of(call, notes);
+        }
+        let ctx = self.tool_ctx(&call);
+        let config = &self.scope.spec.config;
+        let (output, duration) = run_call(
+            &*entry.tool,
+            call.arguments.clone(),
+            &ctx,
+            config.tool_timeout(),
+            config.tool_output_bytes,
+        )
+        .await;
+        let fault = output.is_fault.then(|| FailureReport {
+            where_: call.name.clone(),
+            message: output.content.to_string(),
+            plugin: entry.spec.plugin.clone(),
+        });
+        let is_error = output.is_error;
+        let file = match subject {
+            Subject::File(WorkspacePath::Known(path)) if !is_error => Some(path),
+            _ => None,
+        };
+        RanCall {
+            finished: Arc::new(FinishedCall {
+                plugin: None,
+                result: call.result(keep_blobs(&self.scope.family.root, output).await, is_error),
+                call,
+                duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+            }),
+            refused_by: None,
+            notes,
+            file,
+            is_changed,
+            fault,
+        }
+    }
+
+    /// Calls `post-tool` and emits the result. The notes of `pre-tool` hooks stand beneath the result before the hooks see it:
+    /// one that takes secrets out must see all that the caller will read. Dropped halfway, it may be called again.
+    pub(super) async fn finish(&self, ran: &mut RanCall) -> Dispatched<Arc<FinishedCall>> {
+        if let Some(report) = ran.fault.clone() {
+            self.scope
+                .emitter
+                .dispatch::<at::Error>(self.caller, report)
+                .await;
+            ran.fault = None;
+        }
+        let (mut about, mut context) = (None, None);
+        if let Some(path) = ran.file.as_deref().filter(|_| self.plugin.is_none()) {
+            let id = &ran.finished.call.id;
+            about = self.scope.skills.skills_about(id, path);
+            context = context_of(self.scope, id, path).await;
+            ran.file = None;
+        }
+        let finished = Arc::make_mut(&mut ran.finished);
+        finished.plugin = self.plugin_of(&finished.call);
+        for AttributedText { plugin, text } in ran.notes.drain(..) {
+            let note = format!("\n[note from {plugin}: {text}]");
+            finished.result.content.push_text(&note);
+        }
+        for text in about.into_iter().chain(context) {
+            finished.result.content.push_text(&text);
+        }
+        let caller = self.caller.for_call(&ran.finished.call.id);
+        let mut finished = self
+            .scope
+            .emitter
+            .dispatch::<at::PostTool>(&caller, ran.finished.clone())
+            .await;
+        if let Some(AttributedText { plugin, text }) = blocked(&finished).cloned() {
+            // A hook that had to see the result could not: the caller does not get it either.
+            let result = &mut Arc::make_mut(&mut finished.value).result;
+            let why = format!("[the result was withheld by plugin {plugin}: {text}]");
+            result.content = why.into();
+            result.is_error = true;
+        }
+        let context = &self.caller.context;
+        let result = &finished.value.result;
+        self.scope.spec.known.finish(
+            &result.call_id,
+            (context.turn, context.step),
+            &result.content.text(),
+            ran.is_changed,
+        );
+        let duration_ms = ran.finished.duration_ms;
+        let refused_by = ran.refused_by.clone();
+        self.tell_end(&finished.value.result, duration_ms, refused_by);
+        finished
+    }
+
+    /// Tells the session and those who watch that a call has ended.
+    pub(super) fn tell_end(
+        &self,
+        result: &ToolResult,
+        duration_ms: u64,
+        refused_by: Option<String>,
+    ) {
+        let kept = self.plugin.map(|_| {
+            let mut kept = result.clone();
+            kept.content.cut(KEPT_BYTES);
+            kept
+        });
+        // The result itself must not wait for this to work.
+        self.scope.spec.session.append_or_defer(Body::ToolEnd {
+            call: result.call_id.clone(),
+            duration_ms,
+            refused_by: refused_by.clone(),
+            result: kept,
+        });
+        self.scope.spec.events.emit(Event::ToolEnd {
+            result: result.clone(),
+            duration_ms,
+            refused_by,
+            by: self.maker(),
+        });
+    }
+}

@@ -1,0 +1,90 @@
+//! Calls of hooks in a turn, and events of text that hooks must let through first.
+//!
+//! Owns that the `error` point is told of each hook that failed. Which text of the model is shown stands in `watchers`. Start
+//! from [`Emitter::dispatch`].
+
+use std::sync::Arc;
+
+use super::judged::JudgedCalls;
+use super::sink::AgentSink;
+use super::spec::AgentSpec;
+use crate::event::Event;
+use crate::message::Message;
+use crate::point::Point;
+use crate::point::caller::Caller;
+use crate::point::catalog as at;
+use crate::point::dispatch::{Dispatched, Dispatcher};
+use crate::point::merge::injected_message;
+use crate::point::outcome::Injection;
+use crate::session::{self, Body};
+
+/// The way from a turn to the hooks, and through them to observers.
+pub(super) struct Emitter {
+    pub(super) spec: Arc<AgentSpec>,
+    pub(super) dispatcher: Arc<Dispatcher>,
+    pub(super) sink: Arc<AgentSink>,
+    /// Calls that were judged for those who watch.
+    pub(super) judged_calls: JudgedCalls,
+}
+
+impl Emitter {
+    pub(super) fn new(
+        spec: Arc<AgentSpec>,
+        dispatcher: Arc<Dispatcher>,
+        sink: Arc<AgentSink>,
+    ) -> Self {
+        Self {
+            spec,
+            dispatcher,
+            sink,
+            judged_calls: JudgedCalls::default(),
+        }
+    }
+
+    /// Calls the hooks of a point, then tells the `error` point of those that failed.
+    pub(super) async fn dispatch<P: Point>(
+        &self,
+        caller: &Caller,
+        payload: impl Into<P::Payload>,
+    ) -> Dispatched<P::Payload> {
+        // Failures from before a plugin caused this call are reported by the call that waits for that plugin.
+        let is_caused = caller.call_chain.len() > self.spec.call_chain.len();
+        let n_before = if is_caused { self.sink.n_failures() } else { 0 };
+        let out = self.dispatcher.dispatch::<P>(caller, payload).await;
+        for report in self.sink.take_failures(n_before) {
+            self.dispatcher.dispatch::<at::Error>(caller, report).await;
+        }
+        out
+    }
+
+    /// Makes the message of what a plugin wants to say, and notes that it did.
+    pub(super) async fn injected(
+        &self,
+        caller: &Caller,
+        plugin: &str,
+        Injection { text, keep }: Injection,
+    ) -> Result<Message, session::Error> {
+        let message = injected_message(plugin, &text);
+        let plugin = plugin.to_owned();
+        self.spec.session.append(Body::Injected {
+            plugin: plugin.clone(),
+            text: text.clone(),
+            keep,
+        })?;
+        // It may quote the model.
+        let text = self.for_watchers(caller, text).await;
+        self.spec
+            .events
+            .emit(Event::Injected { plugin, text, keep });
+        Ok(message)
+    }
+
+    /// Emits a correction: the shown text, and the text that replaces it.
+    pub(super) fn correct(&self, shown: String, text: String) {
+        self.spec.session.append_or_defer(Body::Corrected {
+            shown: shown.clone(),
+            text: text.clone(),
+        });
+        self.spec.events.emit(Event::Correction { shown, text });
+    }
+}

@@ -1,0 +1,42 @@
+//! Makes the agent of a session: adds the host's own tools and the list of skills to its parts.
+
+use std::sync::Arc;
+
+use super::agent::Agent;
+use super::archive::live::add_tools;
+use super::scope::{ActiveTurns, Family};
+use super::skill::catalogue;
+use super::skill::memory::SkillMemory;
+use super::skill::tool::add_tool;
+use super::spec::AgentSpec;
+use crate::event::Event;
+use crate::point::outcome::Level;
+
+impl Agent {
+    /// An agent that has not done anything yet.
+    #[must_use]
+    pub(crate) fn new(mut spec: AgentSpec) -> Self {
+        let family = Family {
+            session: spec.session.id().clone(),
+            active_turns: ActiveTurns::default(),
+            halt: Arc::default(),
+            root: spec.session.clone(),
+            parent: None,
+            skills: Arc::new(SkillMemory::of_session(&spec)),
+        };
+        add_tools(&mut spec, &family.active_turns);
+        let notice = add_skills(&mut spec, &family.active_turns);
+        let mut agent = Self::of_family(spec, family);
+        let lasting = agent.skills.all();
+        agent.tell_at_opening(lasting.iter().map(|skill| skill.event()).chain(notice));
+        agent
+    }
+}
+
+/// Adds the tool `skill` and the list of skills to an agent that has any, and returns what to tell the person of the list.
+fn add_skills(spec: &mut AgentSpec, active_turns: &ActiveTurns) -> Option<Event> {
+    add_tool(spec, active_turns);
+    let (part, notice) = catalogue::part(&spec.skills)?;
+    spec.parts.push(part);
+    notice.map(|text| Event::notice(Level::Warn, text))
+}

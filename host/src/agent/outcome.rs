@@ -1,0 +1,39 @@
+//! The outcome of a turn, and the errors that keep a turn from having one.
+
+use crate::point::payload::TurnSummary;
+use crate::session;
+
+/// Error that keeps a turn from ending normally: a fault of the host. A failing provider, hook or tool is not one of these.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The session cannot be written or read.
+    #[error("the session failed")]
+    Session(#[from] session::Error),
+    /// A hook that blocks when it fails has failed where nothing was left to refuse.
+    #[error("{0}")]
+    Guard(String),
+}
+
+/// Outcome of a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnOutcome {
+    /// Number within the session.
+    pub turn: u32,
+    /// Output for the user, whatever the reason for the end.
+    pub output: String,
+    /// Reason for the end, and usage.
+    pub summary: TurnSummary,
+}
+
+/// An error and its causes in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

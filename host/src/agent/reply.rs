@@ -1,0 +1,129 @@
+//! An answer of the model: whether it is whole, and what is mended in it before it becomes a message.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::message::{Content, Message, ToolCall};
+use crate::point::outcome::Injection;
+use crate::provider::{Finish, Response};
+
+pub(super) struct Step {
+    /// The text that the model wrote.
+    pub(super) draft: String,
+    /// Whether the model is asked again: it called tools, or a plugin injected a message about its
+    /// answer.
+    pub(super) goes_on: bool,
+    /// Kind of incompleteness; `None` for a complete answer.
+    pub(super) shortfall: Option<Shortfall>,
+}
+
+/// Kinds of incomplete answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shortfall {
+    /// Text cut by a token limit; the next step continues it.
+    CutText,
+    /// Answer cut by a token limit within its tool calls.
+    CutCalls,
+    /// Answer with neither text nor a tool call.
+    Empty,
+}
+
+/// An answer that hooks have seen and that is in the session.
+pub(super) struct Reply {
+    pub(super) draft: String,
+    pub(super) calls: Vec<ToolCall>,
+    /// Message for the model about calls over the limit.
+    pub(super) left_out: Option<String>,
+    /// Result of every call of a cut answer, none of which runs.
+    pub(super) cut: Option<String>,
+    pub(super) shortfall: Option<Shortfall>,
+    pub(super) inject: Vec<(Arc<str>, Injection)>,
+}
+
+/// Takes the calls out of an answer that are more than `most`: a model that repeats itself could otherwise keep the machine busy
+/// long after it was stopped. Returns the text that tells the model of them, if there are any.
+pub(super) fn leave_out(message: &mut Message, most: usize) -> Option<String> {
+    let n_calls = message.tool_calls().count();
+    if n_calls <= most {
+        return None;
+    }
+    let mut n_seen = 0;
+    message.content.retain(|part| {
+        n_seen += usize::from(matches!(part, Content::ToolCall(_)));
+        n_seen <= most || !matches!(part, Content::ToolCall(_))
+    });
+    let n_more = n_calls - most;
+    Some(format!(
+        "[{n_more} of the {n_calls} tool calls of your answer were left out and not run: an answer makes at most {most} \
+         (agent.max_calls)]"
+    ))
+}
+
+/// Determines whether an answer is incomplete. The text before the hooks counts, because hooks may
+/// empty an answer on purpose.
+pub(super) fn shortfall(response: &Response, written: &str) -> Option<Shortfall> {
+    let has_calls = response.message.tool_calls().next().is_some();
+    match response.finish {
+        Finish::MaxTokens | Finish::Paused if has_calls => Some(Shortfall::CutCalls),
+        Finish::MaxTokens | Finish::Paused => Some(Shortfall::CutText),
+        _ if !has_calls && written.trim().is_empty() => Some(Shortfall::Empty),
+        _ => None,
+    }
+}
+
+/// Returns the result for the calls of a cut answer; `None` when the answer is complete. No call of
+/// a cut answer runs: even arguments that are valid JSON may be only a part of the arguments that
+/// the model was writing.
+pub(super) fn cut_result(finish: Finish, n_tokens: u64) -> Option<String> {
+    let why = match finish {
+        Finish::MaxTokens => format!("cut at its limit of {n_tokens} tokens"),
+        Finish::Paused => "interrupted by the provider".to_owned(),
+        Finish::Refused => "held back by the provider".to_owned(),
+        Finish::Done | Finish::ToolCalls => return None,
+    };
+    Some(format!(
+        "not run: your answer was {why} before this call was written whole. Make the call again with shorter arguments: write \
+         a long file in parts, the first with write_file and the others with edit_file or in further files"
+    ))
+}
+
+/// Makes a message one that every provider takes back. Empty texts go. Calls without an id, or with that of another call of
+/// the conversation, get one of their own: results are matched by id, small model servers leave ids out, and others count
+/// them anew in each answer.
+pub(super) fn mend(message: &mut Message, earlier: &[Message]) {
+    let is_empty = |part: &Content| matches!(part, Content::Text { text } if text.is_empty());
+    message.content.retain(|part| !is_empty(part));
+    if message.tool_calls().next().is_none() {
+        return;
+    }
+    let earlier = earlier.iter().flat_map(Message::tool_calls);
+    let mut seen: HashSet<String> = earlier.map(|call| call.id.clone()).collect();
+    for part in &mut message.content {
+        if let Content::ToolCall(call) = part
+            && (call.id.is_empty() || !seen.insert(call.id.clone()))
+        {
+            call.id = format!("call_{}", crate::clock::new_id());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Role;
+
+    #[test]
+    fn calls_get_ids_of_their_own_and_empty_texts_go() {
+        let call = |id: &str| Content::ToolCall(ToolCall::new(id, "bash", serde_json::json!({})));
+        let empty = Content::text("");
+        let content = vec![empty, call("a"), call(""), call("a"), call("b")];
+        let mut message = Message::new(Role::Assistant, content);
+        let earlier = Message::new(Role::Assistant, vec![call("b")]);
+        mend(&mut message, &[earlier]);
+        assert_eq!(message.content.len(), 4);
+        let ids: std::collections::HashSet<&str> =
+            message.tool_calls().map(|call| call.id.as_str()).collect();
+        assert_eq!(ids.len(), 4);
+        assert!(ids.contains("a") && !ids.contains("b") && !ids.contains(""));
+    }
+}

@@ -1,0 +1,88 @@
+//! Texts of active skills that the model has, and that it is given again after a summary took them out.
+
+use std::sync::Arc;
+
+use super::parts::{has_text, has_text_of, tells_again};
+use super::ready::Ready;
+use super::scope::SkillScope;
+use crate::message::{Message, Origin, Role, SkillPart};
+
+/// Most bytes of the text of one skill after compaction: about 5,000 tokens.
+const ONE_AGAIN_BYTES: usize = 20_000;
+
+/// Most bytes of all of them together.
+const AGAIN_BYTES: usize = 100_000;
+
+impl SkillScope {
+    /// Returns the text of an active skill as the model was given it.
+    pub(in crate::agent) fn text_of(&self, id: &str) -> Option<Arc<str>> {
+        let active = self.active_skills().into_iter().rev();
+        let mut active = active.filter(|skill| *skill.id == *id && !skill.text.is_empty());
+        active.next().map(|skill| skill.text.clone())
+    }
+
+    /// Whether the agent was given this text already, and the skill is active.
+    pub(in crate::agent) fn is_given(&self, ready: &Ready) -> bool {
+        let own = self.own.all();
+        let is_active = own.iter().any(|skill| skill.text == ready.text);
+        is_active
+            && self
+                .spec
+                .session
+                .messages()
+                .iter()
+                .any(|message| has_text(message, &ready.skill.id, &ready.text))
+    }
+
+    /// Whether a message is the text of an active skill, or tells of skills about files: it stands again behind a summary and so
+    /// not in it.
+    pub(in crate::agent) fn is_told_again(&self, message: &Message) -> bool {
+        if tells_again(message) {
+            return true;
+        }
+        let own = self.own.all();
+        let mut own = own.iter().filter(|skill| !skill.text.is_empty());
+        message.role == Role::User && own.any(|skill| has_text(message, &skill.id, &skill.text))
+    }
+
+    /// Messages that give the model the texts of active skills again which are in `removed`: the newest first come in, each cut, all
+    /// of them within a bound.
+    pub(in crate::agent) fn texts_again(&self, removed: &[Message]) -> Vec<Message> {
+        let mut room = AGAIN_BYTES;
+        let mut again = Vec::new();
+        for skill in self.own.all().iter().rev() {
+            let was_shown = || match skill.is_of_earlier_run() {
+                false => removed
+                    .iter()
+                    .any(|message| has_text(message, &skill.id, &skill.text)),
+                // Its arguments are not known any more, so neither is the mark of its text.
+                true => removed
+                    .iter()
+                    .any(|message| has_text_of(message, &skill.id)),
+            };
+            if skill.text.is_empty() || room == 0 || !was_shown() {
+                continue;
+            }
+            let most = room.min(ONE_AGAIN_BYTES);
+            let end = skill.text.floor_char_boundary(most.min(skill.text.len()));
+            room -= end;
+            let mut text = format!(
+                "[skill {}, still active, again after the summary]\n{}",
+                skill.id,
+                &skill.text[..end]
+            );
+            if end < skill.text.len() {
+                let close = skill.text.lines().last().unwrap_or_default();
+                text.push_str(&format!(
+                    "\n[cut; the tool `skill` with an offset reads on]\n{close}"
+                ));
+            }
+            let part = SkillPart::Text(skill.id.to_string());
+            let message = Message::text(Role::User, text).from(Origin::Summary);
+            again.push(message.with_skills(vec![part]));
+        }
+        again.reverse();
+        again.extend(self.told_again(removed));
+        again
+    }
+}

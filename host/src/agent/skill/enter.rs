@@ -1,0 +1,82 @@
+//! The beginning and the end of a skill in a turn, and who is told of it.
+
+use std::sync::Arc;
+
+use super::active::ActiveSkill;
+use super::ready::{Invoker, Ready};
+use crate::agent::scope::TurnScope;
+use crate::agent::spec::AgentSpec;
+use crate::event::Event;
+use crate::point::caller::Caller;
+use crate::point::catalog as at;
+use crate::session::Body;
+
+impl TurnScope {
+    /// Has a skill be active, and tells everybody. From here on calls are kept to what it leaves.
+    pub(in crate::agent) async fn enter_skill(&self, caller: &Caller, ready: &Ready) {
+        let is_of_plugin =
+            matches!(ready.by, Invoker::Plugin(_)) || !self.spec.call_chain.is_empty();
+        let mut active = ActiveSkill::new(ready, self.number, is_of_plugin);
+        active.model = self.skills.model_for(&ready.skill, &self.cancel).await;
+        self.family.skills.use_skill(&ready.skill, &self.spec);
+        let active = Arc::new(active);
+        self.skills.own.add(active.clone());
+        self.tell_active(caller, &active).await;
+    }
+
+    async fn tell_active(&self, caller: &Caller, active: &ActiveSkill) {
+        self.spec.session.append_or_defer(active.entry());
+        self.spec.events.emit(active.event());
+        let mut caller = caller.clone();
+        self.update(&mut caller);
+        self.emitter
+            .dispatch::<at::SkillActivated>(&caller, active.info(""))
+            .await;
+    }
+
+    /// Ends the skills of this agent that end with its turn; in a subagent all of them do, because it has no other turn.
+    pub(in crate::agent) async fn end_skills(&self, caller: &Caller) {
+        let is_over = |skill: &ActiveSkill| !skill.is_lasting || self.spec.depth > 0;
+        for ended in self.skills.own.take(is_over) {
+            self.tell_ended(caller, &ended, "turn").await;
+        }
+    }
+
+    pub(in crate::agent) async fn tell_ended(
+        &self,
+        caller: &Caller,
+        ended: &ActiveSkill,
+        reason: &str,
+    ) {
+        self.spec.tell_ended(ended, reason);
+        self.emitter
+            .dispatch::<at::SkillEnded>(caller, ended.info(reason))
+            .await;
+    }
+
+    /// Has the skills be active whose text a person's input brings: whatever way it came in, it is never given to the model
+    /// without what it keeps calls to.
+    pub(in crate::agent) async fn enter_prepared(&self, caller: &Caller, input: &str) {
+        for ready in self.family.skills.prepared_in(input) {
+            let own = self.skills.own.all();
+            if !own.iter().any(|skill| skill.text == ready.text) {
+                self.enter_skill(caller, &ready).await;
+            }
+        }
+        self.family.skills.came_in(input);
+    }
+}
+
+impl AgentSpec {
+    /// Tells the session and those who watch that a skill has ended.
+    pub(super) fn tell_ended(&self, ended: &ActiveSkill, reason: &str) {
+        self.session.append_or_defer(Body::SkillEnded {
+            skill: ended.id.to_string(),
+            reason: reason.to_owned(),
+        });
+        self.events.emit(Event::SkillEnded {
+            skill: ended.id.to_string(),
+            reason: reason.to_owned(),
+        });
+    }
+}

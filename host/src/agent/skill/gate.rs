@@ -1,0 +1,163 @@
+//! Decides whether a skill may be invoked: by whom, with what it needs, with arguments that fit.
+//!
+//! The same for the person, the model and plugins. Start from [`Gate::invoke`].
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::memory::SkillMemory;
+use super::ready::{Invoker, Ready};
+use crate::agent::spec::AgentSpec;
+use crate::skill::{Invocation, Skill, SkillArguments, Skills, ToolPattern};
+use crate::tool::approval::SessionApprovals;
+use crate::tool::registry::ToolRegistry;
+
+/// Decision on invocations in one agent.
+pub(super) struct Gate<'a> {
+    pub(super) spec: &'a AgentSpec,
+    /// Tools of the main agent: what a skill names may be there and not be given to a subagent.
+    pub(super) tools: &'a ToolRegistry,
+    pub(super) approvals: &'a SessionApprovals,
+    pub(super) memory: &'a SkillMemory,
+}
+
+impl Gate<'_> {
+    /// Decides on an invocation, and asks the person where that has to be. Nothing is active yet.
+    ///
+    /// # Errors
+    /// The reason why the skill cannot be used, for whoever invoked it.
+    pub(super) async fn invoke(
+        &self,
+        name: &str,
+        arguments: &Value,
+        by: Invoker,
+    ) -> Result<Ready, String> {
+        let skill = self.find(name, &by)?;
+        self.check_needs(&skill)?;
+        let arguments = checked(&skill, arguments)?;
+        self.ask_first(&skill, &by).await?;
+        let expanded = Skills::expand(&skill, &SkillArguments::new(&skill, &arguments));
+        Ok(Ready {
+            text: Skills::wrapped(&skill, &expanded).into(),
+            skill,
+            by,
+            is_repeated: false,
+        })
+    }
+
+    fn find(&self, name: &str, by: &Invoker) -> Result<Arc<Skill>, String> {
+        let Some(skill) = self.spec.skills.find(name) else {
+            return Err(unknown(&self.spec.skills, name));
+        };
+        let id = &skill.id;
+        match (skill.invocation, by) {
+            (Invocation::Disabled, _) => {
+                Err(format!("the skill {id} is disabled; it is not used at all"))
+            }
+            (_, Invoker::User) if !skill.user_invocable => Err(format!(
+                "the skill {id} is for the model alone (user-invocable: false)"
+            )),
+            (Invocation::UserOnly, Invoker::Model | Invoker::Plugin(_)) => Err(format!(
+                "the skill {id} is invoked by the user only. Tell the user that it would help here and that /{id} runs it; do not \
+                 imitate what it would do"
+            )),
+            _ => Ok(skill.clone()),
+        }
+    }
+
+    fn check_needs(&self, skill: &Skill) -> Result<(), String> {
+        let specs = self.tools.specs();
+        let is_unknown = |pattern: &&ToolPattern| {
+            let mut specs = specs.iter();
+            !specs.any(|spec| pattern.matches(&spec.name, spec.plugin.as_deref()))
+        };
+        let unknown = skill.tools.allow.iter().flatten().filter(is_unknown);
+        let unknown: Vec<String> = unknown
+            .map(|pattern| format!("`{}`", pattern.text()))
+            .collect();
+        let mut missing = Vec::new();
+        if !unknown.is_empty() {
+            missing.push(format!(
+                "its `tools.allow` names tools that are not here: {}",
+                unknown.join(", ")
+            ));
+        }
+        let plugins = &self.spec.plugins;
+        let absent = skill
+            .library_depends
+            .iter()
+            .filter(|name| !plugins.contains(name));
+        missing.extend(
+            absent.map(|name| format!("it depends on plugin `{name}`, which does not run")),
+        );
+        missing.extend(
+            skill
+                .missing
+                .iter()
+                .map(|what| format!("{what} is missing")),
+        );
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "the skill {} cannot be used: {}",
+            skill.id,
+            missing.join("; ")
+        ))
+    }
+}
+
+/// The arguments as the schema of the skill wants them, with its defaults.
+fn checked(skill: &Skill, arguments: &Value) -> Result<Value, String> {
+    let Some(schema) = &skill.arguments else {
+        return Ok(arguments.clone());
+    };
+    let mut named = match arguments {
+        Value::Object(named) => named.clone(),
+        Value::Null => Map::new(),
+        Value::String(text) if text.trim().is_empty() => Map::new(),
+        _ => {
+            return Err(format!(
+                "the skill {} takes arguments by name, as `arguments`; their JSON Schema: {schema}",
+                skill.id
+            ));
+        }
+    };
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (name, of) in properties.into_iter().flatten() {
+        if let Some(default) = of.get("default").filter(|_| !named.contains_key(name)) {
+            named.insert(name.clone(), default.clone());
+        }
+    }
+    let named = Value::Object(named);
+    let check = crate::tool::schema::compile(schema).map_err(|why| {
+        format!(
+            "the skill {} cannot be used: `arguments.schema`: {why}",
+            skill.id
+        )
+    })?;
+    check(&named).map_err(|why| {
+        format!(
+            "the arguments of the skill {} do not fit: {why}; their JSON Schema: {schema}",
+            skill.id
+        )
+    })?;
+    Ok(named)
+}
+
+pub(super) fn unknown(skills: &Skills, name: &str) -> String {
+    let names: Vec<&str> = skills
+        .iter()
+        .filter(|skill| skill.is_for_model())
+        .map(|skill| skill.id.as_str())
+        .collect();
+    let name = crate::text::clean(name, 64);
+    match names.is_empty() {
+        true => format!("there is no skill `{name}`, and none that the model may invoke"),
+        false => format!(
+            "there is no skill `{name}`; the skills are: {}",
+            names.join(", ")
+        ),
+    }
+}

@@ -1,0 +1,42 @@
+//! Memory of a session for models that skills want: what providers offer, and what the person was told.
+
+use std::sync::{Arc, Mutex};
+
+use crate::lock::lock;
+
+/// Memory of a session for models that skills want.
+#[derive(Default)]
+pub(super) struct ModelMemory(Mutex<Remembered>);
+
+#[derive(Default)]
+struct Remembered {
+    /// Hashes of skills whose model is not used, which the person was told.
+    refused: Vec<String>,
+    /// Name of a provider, and the models that it offers.
+    offered: Option<(String, Arc<[String]>)>,
+}
+
+impl ModelMemory {
+    /// Notes that the person is told why a skill does not have its model. Whether it is the first time.
+    pub(super) fn is_news(&self, hash: &str) -> bool {
+        let refused = &mut lock(&self.0).refused;
+        let is_news = !refused.iter().any(|own| own == hash);
+        if is_news {
+            refused.push(hash.to_owned());
+        }
+        is_news
+    }
+
+    /// Returns the models that this provider offers, if that is known.
+    pub(super) fn of(&self, provider: &str) -> Option<Arc<[String]>> {
+        let remembered = lock(&self.0);
+        let (name, models) = remembered.offered.as_ref()?;
+        (name == provider).then(|| models.clone())
+    }
+
+    pub(super) fn keep(&self, provider: &str, models: Vec<String>) -> Arc<[String]> {
+        let models: Arc<[String]> = models.into();
+        lock(&self.0).offered = Some((provider.to_owned(), models.clone()));
+        models
+    }
+}

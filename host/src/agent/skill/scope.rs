@@ -1,0 +1,269 @@
+//! The skills that count in one turn, and the tools that they leave.
+//!
+//! What is active in the agents above an agent counts for it as well. Allow lists intersect and deny lists join, so that one more
+//! skill never gives back a tool. It must not know how a skill begins. Start from [`SkillScope`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::active::{ActiveSkill, ActiveSkills, Forbidden, TOOL, decides_on};
+use super::gate::unknown;
+use super::memory::SkillMemory;
+use super::parts::SkillParts;
+use crate::agent::spec::{AgentSpec, BY_NAME_ONLY};
+use crate::agent::turn_tools::TurnTools;
+use crate::message::{SkillPart, ToolSpec};
+use crate::skill::{Invocation, Skill, Spare};
+use crate::tool::command::{Matched, Part};
+use crate::tool::registry::ToolRegistry;
+use crate::tool::subject::Subject;
+
+/// Skills of one turn and the tools of the turn, which depend on each other.
+pub(in crate::agent) struct SkillScope {
+    pub(super) spec: Arc<AgentSpec>,
+    /// Number of the turn.
+    number: u32,
+    /// Skills of this agent that are active.
+    pub(in crate::agent) own: Arc<ActiveSkills>,
+    /// Memory of the session for skills, which all its agents share.
+    pub(super) memory: Arc<SkillMemory>,
+    /// Parts of skills in results that are not messages yet.
+    pub(in crate::agent) parts: SkillParts,
+    tools: TurnTools,
+    /// Skills of the turn that runs this agent, if it is a subagent.
+    parent: Option<Arc<SkillScope>>,
+}
+
+impl SkillScope {
+    pub(in crate::agent) fn new(
+        spec: Arc<AgentSpec>,
+        number: u32,
+        own: Arc<ActiveSkills>,
+        memory: Arc<SkillMemory>,
+        parent: Option<Arc<Self>>,
+    ) -> Self {
+        Self {
+            tools: TurnTools::new(spec.tools.clone()),
+            spec,
+            number,
+            own,
+            memory,
+            parts: SkillParts::default(),
+            parent,
+        }
+    }
+
+    /// Tools of the agent, whether skills leave them or not.
+    pub(in crate::agent) fn tools(&self) -> Arc<ToolRegistry> {
+        self.tools.all()
+    }
+
+    /// Sets the tools of the agent, between two steps.
+    pub(in crate::agent) fn set_tools(&self, tools: ToolRegistry) {
+        self.tools.set_all(tools);
+    }
+
+    /// Names of the tools that may be called now: those of the present step, or all before the first, as far as the active skills
+    /// leave them.
+    pub(in crate::agent) fn active(&self) -> Arc<[String]> {
+        let Some(active) = self.tools.of_step() else {
+            return self.tool_names().into();
+        };
+        let left = self.tool_names();
+        let active = active.iter().filter(|name| left.contains(name));
+        active.cloned().collect()
+    }
+
+    /// Sets the names of the tools that the present step offers.
+    pub(in crate::agent) fn set_active(&self, names: Vec<String>) {
+        self.tools.set_of_step(names);
+    }
+
+    /// Names of the tools that the active skills leave, in the order of the registry.
+    pub(in crate::agent) fn tool_names(&self) -> Vec<String> {
+        let tools = self.tools();
+        let left = tools.specs().into_iter();
+        let left = left.filter(|spec| self.permits_tool(spec));
+        left.map(|spec| spec.name.clone()).collect()
+    }
+
+    /// The skills that count here, those of the agents above first.
+    pub(in crate::agent) fn active_skills(&self) -> Vec<Arc<ActiveSkill>> {
+        let parent = self.parent.as_ref();
+        let mut skills = parent.map_or_else(Vec::new, |parent| parent.active_skills());
+        skills.extend(self.own.all());
+        skills
+    }
+
+    /// Id of the skill that became active last.
+    pub(in crate::agent) fn latest(&self) -> Option<Arc<str>> {
+        let of_parent = || self.parent.as_ref()?.latest();
+        self.own.last().or_else(of_parent)
+    }
+
+    /// Returns the model of this turn: that of the skill which was invoked last in it and has one, or else the session's.
+    pub(in crate::agent) fn model(&self) -> String {
+        let own = self.own.all();
+        let mut of_turn = own.iter().rev().filter(|skill| skill.turn == self.number);
+        let wanted = of_turn.find_map(|skill| skill.model.clone());
+        wanted.unwrap_or_else(|| self.spec.model.clone())
+    }
+
+    pub(in crate::agent) fn permits_tool(&self, spec: &ToolSpec) -> bool {
+        let active = self.active_skills();
+        active.iter().all(|skill| skill.forbids(spec).is_none()) && self.withheld(spec).is_none()
+    }
+
+    /// The skill that keeps a tool from being called, and what to tell whoever calls it.
+    pub(in crate::agent) fn forbidden_by_skill(
+        &self,
+        spec: &ToolSpec,
+    ) -> Option<(Arc<str>, String)> {
+        let skills = self.active_skills();
+        let (skill, forbidden) = skills
+            .iter()
+            .find_map(|skill| Some((skill, skill.forbids(spec)?)))?;
+        let why = match forbidden {
+            Forbidden::Denied => format!("which is active and denies `{}`", spec.name),
+            Forbidden::NotAllowed => format!("which is active and does not allow `{}`", spec.name),
+        };
+        let left = match &self.tool_names()[..] {
+            [] => "no tools are left".to_owned(),
+            names => format!("the tools that are left: {}", names.join(", ")),
+        };
+        let id = &skill.id;
+        let text = format!(
+            "refused by skill {id}, {why}; {left}. The call was not run. The skill ends {}; another skill or a subagent gives no tool \
+             back. Go on with what is left, and say what you could not do.",
+            skill.ends()
+        );
+        Some((id.clone(), text))
+    }
+
+    /// Whether a skill of this turn spares the question about a call of this agent's model. Subagents that somebody runs meanwhile
+    /// are not spared anything.
+    pub(in crate::agent) fn spares(&self, spec: &ToolSpec, subject: &Subject) -> bool {
+        let own = self.own.all();
+        let of_turn = own.iter().filter(|skill| skill.turn == self.number);
+        let spares: Vec<&Spare> = of_turn
+            .flat_map(|skill| &skill.spares)
+            .filter(|spare| is_about(spare, spec))
+            .collect();
+        covers(&spares, subject)
+    }
+
+    /// Folders that commands may read besides: those of the skills that were used.
+    pub(in crate::agent) fn readable(&self) -> Arc<[PathBuf]> {
+        self.memory.folders()
+    }
+
+    /// The reason why a tool of a plugin is not there now: skills depend on that plugin, and its tools are for their time.
+    pub(in crate::agent) fn withheld(&self, spec: &ToolSpec) -> Option<String> {
+        let plugin = spec.plugin.as_deref()?;
+        let of_plugin: Vec<&Arc<Skill>> = self
+            .spec
+            .skills
+            .iter()
+            .filter(|skill| decides_on(skill, plugin))
+            .filter(|skill| skill.invocation != Invocation::Disabled && skill.missing.is_empty())
+            .collect();
+        if of_plugin.is_empty() || self.memory.is_attached(plugin) {
+            return None;
+        }
+        let active = self.active_skills();
+        let is_active = |skill: &&Arc<Skill>| active.iter().any(|own| *own.id == *skill.id);
+        if of_plugin.iter().any(is_active) {
+            return None;
+        }
+        let ids: Vec<&str> = of_plugin.iter().map(|skill| skill.id.as_str()).collect();
+        Some(format!(
+            "`{}` of plugin {plugin} is there while one of these skills is active: {}",
+            spec.name,
+            ids.join(", ")
+        ))
+    }
+
+    /// Finds a skill that was used in this session, whose files may therefore be read.
+    pub(in crate::agent) fn used_skill(&self, name: &str) -> Result<Arc<Skill>, String> {
+        let skills = &self.spec.skills;
+        let skill = skills.find(name).ok_or_else(|| unknown(skills, name))?;
+        self.memory.used(&skill.id).ok_or_else(|| {
+            format!("the skill {} was not used in this session yet: invoke it first, without `file` and `offset`", skill.id)
+        })
+    }
+
+    pub(in crate::agent) fn main_tools(&self) -> Arc<ToolRegistry> {
+        match &self.parent {
+            Some(parent) => parent.main_tools(),
+            None => self.tools(),
+        }
+    }
+
+    /// Whether a tool is there for the time of this skill, which is not active yet.
+    pub(in crate::agent) fn comes_with(&self, skill: &Skill, tool: &str) -> bool {
+        let tools = self.tools();
+        tools.get(tool).is_some_and(|entry| {
+            let spec = &entry.spec;
+            let above = self.active_skills();
+            decides_on(skill, spec.plugin.as_deref().unwrap_or_default())
+                && self.withheld(spec).is_some()
+                && above.iter().all(|skill| skill.permits_tool(spec))
+        })
+    }
+
+    /// Names of this agent's tools that are left when a further skill is active.
+    pub(in crate::agent) fn tools_left_by(&self, skill: &Skill) -> Vec<String> {
+        let tools = self.tools();
+        let (active, mut left) = (self.active(), Vec::new());
+        let names = tools.specs().into_iter();
+        let names =
+            names.filter(|spec| active.contains(&spec.name) || self.comes_with(skill, &spec.name));
+        let names: Vec<String> = names.map(|spec| spec.name.clone()).collect();
+        // As for any subagent: it should do its work and not hand it on.
+        let hands_on = |name: &str| skill.tools.allow.is_none() && BY_NAME_ONLY.contains(&name);
+        for name in names.iter().filter(|name| !hands_on(name)) {
+            let entry = tools.get(name);
+            let is_left = entry.is_some_and(|entry| {
+                let plugin = entry.spec.plugin.as_deref();
+                let is_for_skill = entry.spec.name == TOOL || skill.tools.permits(name, plugin);
+                is_for_skill
+                    && !skill
+                        .tools
+                        .deny
+                        .iter()
+                        .any(|deny| deny.matches(name, plugin))
+            });
+            left.extend(is_left.then(|| name.clone()));
+        }
+        left
+    }
+
+    /// Parts of skills in a text of whoever gives the agent its work: texts that were handed out for that.
+    pub(in crate::agent) fn parts_prepared_in(&self, text: &str) -> Vec<SkillPart> {
+        let prepared = self.memory.prepared_in(text).into_iter();
+        prepared
+            .map(|ready| SkillPart::Text(ready.skill.id.clone()))
+            .collect()
+    }
+}
+
+fn is_about(spare: &Spare, spec: &ToolSpec) -> bool {
+    match &spec.plugin {
+        None => spec.name == spare.tool,
+        Some(plugin) => spare.tool.split_once(':') == Some((plugin, &spec.name)),
+    }
+}
+
+/// Whether spares of a tool cover a call of it: of a command each part. One that names a shell and no command covers nothing.
+fn covers(spares: &[&Spare], subject: &Subject) -> bool {
+    let Subject::Command(command) = subject else {
+        return spares.iter().any(|spare| spare.command.is_none());
+    };
+    let is_covered = |part: &Part| {
+        let mut patterns = spares.iter().filter_map(|spare| spare.command.as_ref());
+        !part.is_altered() && patterns.any(|pattern| pattern.matched(part) == Matched::Yes)
+    };
+    command.why_asked().is_none()
+        && !command.parts.is_empty()
+        && command.parts.iter().all(is_covered)
+}

@@ -1,0 +1,115 @@
+//! The parts that an agent is made of: its model, tools, policy, session, and settings.
+//!
+//! Owns no state of a turn. Start from [`AgentSpec`].
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use super::config::AgentConfig;
+use super::sink::KeepInStore;
+use crate::event::{Event, Events};
+use crate::point::caller::CallContext;
+use crate::point::outcome::Level;
+use crate::point::payload::PromptPart;
+use crate::point::registry::Registry;
+use crate::provider::Provider;
+use crate::session::Session;
+use crate::skill::Skills;
+use crate::tool::SharedTool;
+use crate::tool::approval::Approver;
+use crate::tool::known::KnownFiles;
+use crate::tool::policy::Policy;
+use crate::tool::registry::ToolRegistry;
+
+/// Tools that a subagent gets only by name: it should do its task and not hand it on.
+pub(super) const BY_NAME_ONLY: [&str; 2] = ["query_subagent", "spawn_subagent"];
+
+/// Digits of an agent's id. A session has few of them, and people read it.
+const ID_DIGITS: usize = 8;
+
+#[derive(Clone)]
+pub(crate) struct AgentSpec {
+    /// Client of the model API.
+    pub provider: Arc<dyn Provider>,
+    /// Name of the model.
+    pub model: String,
+    /// Sampling temperature; `None` leaves it to the provider.
+    pub temperature: Option<f64>,
+    /// Most tokens of one answer; `None` leaves it to the provider.
+    pub max_tokens: Option<u32>,
+    /// Tools that the model may call.
+    pub tools: ToolRegistry,
+    /// Hooks of the loaded plugins.
+    pub hooks: Arc<Registry>,
+    /// Policy for tool calls.
+    pub policy: Arc<dyn Policy>,
+    /// Approver for calls that the policy asks about.
+    pub approver: Arc<dyn Approver>,
+    /// Session that the agent writes to.
+    pub session: Arc<Session>,
+    /// Destination of events.
+    pub events: Events,
+    /// Keeps what hooks put into their plugin's store.
+    pub keep_in_store: KeepInStore,
+    /// Limits of a turn.
+    pub config: AgentConfig,
+    /// Folder the agent works in.
+    pub workspace: PathBuf,
+    /// Further parts of the system prompt: skills, what a subagent is to do.
+    pub parts: Vec<PromptPart>,
+    /// Skills of the session.
+    pub skills: Arc<Skills>,
+    /// Names of the plugins that run.
+    pub plugins: Arc<[String]>,
+    /// Folders of the host's own: a skill whose folder holds one of them opens nothing.
+    pub own_folders: Arc<[PathBuf]>,
+    /// `main`, or the id of a subagent.
+    pub name: Arc<str>,
+    /// 0 for the main agent, one more for each level of subagent.
+    pub depth: u32,
+    /// Plugins whose code made this agent run; their hooks do not fire on it.
+    pub call_chain: Vec<Arc<str>>,
+    /// Files that its model knows. Each agent has its own.
+    pub known: Arc<KnownFiles>,
+    /// Warnings that are told once.
+    pub told: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl AgentSpec {
+    /// The agent as a caller of hooks and tools, outside of a turn. `session` is the id of the main agent's.
+    pub(super) fn call_context(&self, session: Arc<str>) -> CallContext {
+        CallContext {
+            session,
+            agent: self.name.clone(),
+            depth: self.depth,
+            workspace: self.workspace.to_string_lossy().into(),
+            model: self.model.as_str().into(),
+            ..CallContext::default()
+        }
+    }
+
+    /// Adds a built-in tool. As with all of them, no plugin may have its name.
+    pub(super) fn add_built_in(&mut self, tool: SharedTool) {
+        let name = tool.spec().name.clone();
+        let taken = self.tools.remove(&name);
+        if let Some(plugin) = taken.and_then(|entry| entry.spec.plugin.clone()) {
+            let text = format!(
+                "tool `{name}` of plugin `{plugin}` is refused: the name is already taken by the built-in tools"
+            );
+            self.events.emit(Event::notice(Level::Warn, text));
+        }
+        if let Err(error) = self.tools.add(tool) {
+            let text = error.to_string();
+            self.events.emit(Event::notice(Level::Warn, text));
+        }
+    }
+}
+
+/// A fresh id for a subagent: what it is, and some digits.
+pub(super) fn agent_id(kind: &str) -> Arc<str> {
+    let id = crate::clock::new_id();
+    // The end of an id is random, its beginning the time.
+    let digits = id.get(id.len().saturating_sub(ID_DIGITS)..);
+    format!("{kind}-{}", digits.unwrap_or(&id)).into()
+}

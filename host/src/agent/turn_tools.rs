@@ -1,0 +1,42 @@
+//! The tools of a turn: those of the agent, and those that the present step offers to the model.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use crate::lock::lock;
+use crate::tool::registry::ToolRegistry;
+
+/// Tools of the agent and of its step. Skills take tools away from both.
+pub(super) struct TurnTools {
+    /// Tools of the agent; those of its spec are those that the turn began with.
+    all: RwLock<Arc<ToolRegistry>>,
+    /// Names of the tools of the present step; `None` before the first.
+    of_step: Mutex<Option<Arc<[String]>>>,
+}
+
+impl TurnTools {
+    pub(super) fn new(tools: ToolRegistry) -> Self {
+        Self {
+            all: RwLock::new(Arc::new(tools)),
+            of_step: Mutex::default(),
+        }
+    }
+
+    pub(super) fn all(&self) -> Arc<ToolRegistry> {
+        let tools = self.all.read();
+        tools.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets the tools of the agent, between two steps.
+    pub(super) fn set_all(&self, tools: ToolRegistry) {
+        let mut own = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        *own = Arc::new(tools);
+    }
+
+    pub(super) fn of_step(&self) -> Option<Arc<[String]>> {
+        lock(&self.of_step).clone()
+    }
+
+    pub(super) fn set_of_step(&self, names: Vec<String>) {
+        *lock(&self.of_step) = Some(names.into());
+    }
+}
