@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::agent::Agent;
 use super::budget::Spent;
+use super::lifecycle::Agent;
 use super::outcome::Error;
 use crate::event::Event;
 use crate::message::Usage;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::agent::Agent;
+use super::lifecycle::Agent;
 use super::outcome::Error;
 use super::scope::TurnScope;
 use crate::event::Event;

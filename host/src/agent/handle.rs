@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::agent::Agent;
 use super::blobs::unreadable;
 use super::host_calls::PluginCalls;
+use super::lifecycle::Agent;
 use super::scope::{ActiveTurns, TurnScope};
 use super::sink::{KeepInStore, Outlet, log};
 use crate::event::{Event, Events};

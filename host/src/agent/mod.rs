@@ -17,7 +17,6 @@
 //! No file here imports a file that imports it, directly or through others. A test in
 //! `tests/it/tidy` holds that.
 
-mod agent;
 mod archive;
 mod ask;
 mod assess;
@@ -40,6 +39,7 @@ mod handle;
 mod host_calls;
 mod input;
 mod judged;
+mod lifecycle;
 mod opening;
 mod outcome;
 mod pending;
@@ -60,7 +60,6 @@ mod turn;
 mod turn_tools;
 mod watchers;
 
-pub(crate) use agent::Agent;
 pub use archive::{
     ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check as check_archival,
 };
@@ -75,6 +74,7 @@ pub(crate) use direct::DirectTurn;
 #[cfg(feature = "cli")]
 pub(crate) use end::NO_ANSWER;
 pub use handle::SessionHandle;
+pub(crate) use lifecycle::Agent;
 pub use outcome::{Error, TurnOutcome};
 pub use reflect::ReflectConfig;
 pub(crate) use replace::{Replacement, Replacements};

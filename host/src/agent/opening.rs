@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::agent::Agent;
 use super::archive::live::add_tools;
+use super::lifecycle::Agent;
 use super::scope::{ActiveTurns, Family};
 use super::skill::catalogue;
 use super::skill::memory::SkillMemory;

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::agent::Agent;
 use super::calls::TurnCalls;
 use super::ctx::TurnCtx;
+use super::lifecycle::Agent;
 use super::outcome::{Error, TurnOutcome};
 use super::reflect::MARK;
 use super::reflect::second::Reflected;

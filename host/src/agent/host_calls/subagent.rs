@@ -6,9 +6,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{PluginCalls, check_text, interrupted};
-use crate::agent::agent::Agent;
 use crate::agent::budget::HostCall;
 use crate::agent::config::AgentConfig;
+use crate::agent::lifecycle::Agent;
 use crate::agent::outcome::{Error, TurnOutcome};
 use crate::agent::scope::{Family, TurnScope};
 use crate::agent::skill::ready::Ready;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::active::ActiveSkill;
 use super::gate::Gate;
 use super::ready::{Invoked, Invoker, Ready};
-use crate::agent::agent::Agent;
+use crate::agent::lifecycle::Agent;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::session::{self, DONE};
