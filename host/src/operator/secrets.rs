@@ -69,7 +69,7 @@ impl Secrets for OperatorSecrets {
 ///
 /// # Errors
 /// Others can access the file, or a line of it is wrong.
-pub fn read_file(path: &PathBuf) -> anyhow::Result<BTreeMap<String, String>> {
+pub fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let Some(mut file) = open_if_present(path)? else {
         return Ok(BTreeMap::new());
     };
