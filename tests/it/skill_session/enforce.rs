@@ -330,8 +330,9 @@ async fn a_skill_whose_turn_was_interrupted_has_ended() {
     let setup = setup(script, [only("look", &["read_file"])])
         .hook::<at::PostTool>("stops", |_, _| Ok(o::ResultOutcome::default()));
     let mut running = setup.build();
-    // The turn is dropped as soon as the skill is active.
+    // The turn is dropped once the skill is active and the model is asked again.
     let mut events = running.agent.events();
+    let mut n_requests = 0;
     {
         let turn = running.agent.turn("look at the work");
         tokio::pin!(turn);
@@ -340,7 +341,8 @@ async fn a_skill_whose_turn_was_interrupted_has_ended() {
                 biased;
                 _ = &mut turn => panic!("it ended"),
                 event = events.recv() => {
-                    if matches!(event.unwrap().event, Event::SkillActivated { .. }) {
+                    n_requests += u32::from(matches!(event.unwrap().event, Event::RequestStart { .. }));
+                    if n_requests == 2 {
                         break;
                     }
                 }
