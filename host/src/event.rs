@@ -182,7 +182,7 @@ pub enum Event {
     },
     /// The answer to a request is there, or there is none.
     RequestEnd {
-        /// Number of the step.
+        /// Number of the request, as in `request-start`.
         request: u32,
         /// Name of the model that answered, as the provider says it.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -438,7 +438,7 @@ pub enum Event {
     },
     /// A turn ended, however it ended.
     TurnEnd {
-        /// Number of the step.
+        /// Number of the turn, from 1.
         turn: u32,
         /// Summary of the turn.
         summary: TurnSummary,

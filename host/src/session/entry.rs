@@ -531,6 +531,7 @@ const KNOWN: &[&str] = &[
     "prompt",
     "cut",
     "replaced",
+    "aside",
 ];
 
 impl Entry {

@@ -203,8 +203,11 @@ impl Session {
     /// blocked.
     pub async fn synced(&self) -> Result<(), Error> {
         if let Some(lines) = self.unsynced()? {
-            // A panic in `sync` leaves the lines unsynced, and the next sync waits for them.
-            let _ = tokio::task::spawn_blocking(move || lines.sync()).await;
+            let synced = tokio::task::spawn_blocking(move || lines.sync()).await;
+            if synced.is_err() {
+                // The thread panicked or was never started: the lines may not be on the disk.
+                return self.sync();
+            }
         }
         self.lock().log.check()
     }

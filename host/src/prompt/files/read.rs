@@ -30,11 +30,33 @@ impl ReadFile {
     /// Returns the text for the model, under this name.
     pub(super) fn block(&self, name: &str) -> String {
         let more = if self.is_cut { "\n[cut here]" } else { "" };
-        // Escape closing tags, so that the text cannot end its own block and pretend to be another
-        // file or text of the host.
-        let text = self.text.trim().replace("</file", "<\\/file");
+        // Escape closing tags and the name, so that neither can end its own block and pretend to be
+        // another file or text of the host. Repositories choose the names of their directories.
+        let text = escape_end(self.text.trim());
+        let name = name
+            .replace(['\n', '\r'], " ")
+            .replace('"', "&quot;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;");
         format!("<file path=\"{name}\">\n{text}{more}\n</file>")
     }
+}
+
+/// Escapes closing tags of a block, in letters of either case.
+fn escape_end(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("</") {
+        let (before, tag) = rest.split_at(at);
+        let word = tag.get(2..6).unwrap_or_default();
+        escaped.push_str(before);
+        escaped.push_str(match word.eq_ignore_ascii_case("file") {
+            true => "<\\/",
+            false => "</",
+        });
+        rest = tag.get(2..).unwrap_or_default();
+    }
+    escaped + rest
 }
 
 /// Reads a file if it is, after resolving symlinks, a Markdown file in the folder `boundary`.

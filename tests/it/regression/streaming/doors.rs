@@ -13,6 +13,7 @@ use rind::point::payload::{StopReason, TextDelta};
 use rind::point::{Hook, caller::Caller};
 use rind::provider::scripted::{Reply, When};
 use rind::session::Body;
+use rind::tool::policy::{PolicyMode, ToolPolicy};
 use rind_tests::guests::Host;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -102,6 +103,35 @@ async fn arguments_of_calls_are_shown_as_hooks_let_them_through() {
         let said = calls.collect::<Vec<_>>().join("\n");
         assert!(!said.contains(CARD) && !said.contains(&joined), "{said}");
         assert!(said.matches(expected).count() >= 2, "{expected}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_quotes_arguments_as_hooks_let_them_through() {
+    let arguments = json!({"path": format!("card {CARD}"), "content": CARD});
+    for is_dry in [true, false] {
+        let script = vec![
+            Reply::call("write_file", arguments.clone()),
+            Reply::text("ok"),
+        ];
+        let (_host, mut setup) = guarded(script).await;
+        setup.policy = ToolPolicy {
+            mode: PolicyMode {
+                dry_run: is_dry,
+                ..PolicyMode::default()
+            },
+            ..ToolPolicy::default()
+        };
+        let mut running = setup.build();
+        running.turn("go on with the work").await;
+        let said = said(&running);
+        assert!(!said.contains(CARD), "{said}");
+        let reason = if is_dry {
+            "dry run"
+        } else {
+            "refused by policy"
+        };
+        assert!(said.contains(reason), "{said}");
     }
 }
 
