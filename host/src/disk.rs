@@ -19,7 +19,9 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
-pub(crate) use present::{open_if_present, read_if_present};
+#[cfg(feature = "cli")]
+pub(crate) use present::open_if_present;
+pub(crate) use present::read_if_present;
 pub(crate) use temporary::TemporaryFolder;
 
 /// Mode bits that give access to the group and to others.

@@ -257,7 +257,11 @@ impl<'a> ToolGate<'a> {
     /// Returns the text of a verdict, which may quote arguments of the call and is shown, with the
     /// arguments as hooks of `output-delta` let them through.
     async fn for_people(&self, call: &ToolCall, judged: &PolicyCall<'_>, text: String) -> String {
-        let shown = self.scope.call_for_watchers(self.caller, call).await;
+        let shown = self
+            .scope
+            .emitter
+            .call_for_watchers(self.caller, call)
+            .await;
         if shown.arguments == call.arguments {
             return text;
         }
