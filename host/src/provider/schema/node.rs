@@ -99,8 +99,9 @@ impl Cutter<'_> {
             let mut types =
                 ["string", "number", "boolean", "object"].map(|name| json!({"type": name}));
             types[0]["nullable"] = json!(true);
-            let mut variants = types.to_vec();
-            variants.push(json!({"type": "array", "items": {"anyOf": types}}));
+            let list_of = |items: &[Value]| json!({"type": "array", "items": {"anyOf": items}});
+            let with_list = |items: &[Value]| [&types[..], &[list_of(items)]].concat();
+            let variants = with_list(&with_list(&types));
             schema.insert("anyOf".to_owned(), Value::Array(variants));
         }
         choice::describe(&mut schema, description, self.level);

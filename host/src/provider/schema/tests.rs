@@ -23,9 +23,13 @@ fn a_property_becomes_what_each_wire_takes() {
     let scalars = json!([
         {"type": "string", "nullable": true}, {"type": "number"}, {"type": "boolean"}, {"type": "object"},
     ]);
-    let list = json!({"type": "array", "items": {"anyOf": scalars}});
-    let mut anything = scalars;
-    anything.as_array_mut().unwrap().push(list);
+    let list_of = |items: &Value| json!({"type": "array", "items": {"anyOf": items}});
+    let with_list = |items: &Value| {
+        let mut anything = scalars.clone();
+        anything.as_array_mut().unwrap().push(list_of(items));
+        anything
+    };
+    let anything = with_list(&with_list(&scalars));
     // Original schema, the schema cut for Gemini, and the schema for other wires if it differs.
     let table: Vec<(Value, Value, Option<Value>)> = vec![
         (
