@@ -24,8 +24,7 @@ impl Live {
             Ok(text) => self.editor.set(text.trim_end_matches('\n')),
             Err(error) => self.view.say(warning(&prose(&format!("{error:#}")))),
         }
-        // Keys typed in the editor do not count as typing in the chat: restart the quiet period
-        // now.
+        // Count the time in the editor as typing, so that no question opens at once.
         self.last_key = Instant::now();
     }
 

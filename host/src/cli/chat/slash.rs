@@ -1,4 +1,4 @@
-//! Slash commands in a chat: the registry's, and what the chat adds of its own.
+//! Slash commands in a chat: those of the registry, and those that only a chat has.
 
 use super::super::command::{Action, Outcome, split};
 use super::super::exit_code::ExitStatus;
@@ -68,7 +68,7 @@ impl Live {
         true
     }
 
-    /// Does what a command came to.
+    /// Applies the outcome of a command.
     pub(super) fn commanded(&mut self, outcome: anyhow::Result<Outcome>) {
         match outcome {
             Ok(Outcome::Text(text)) => {
