@@ -1,7 +1,8 @@
 //! The command line: the one place that reads arguments, the environment and the current folder.
 //!
-//! Each command is a file; everything a user sees goes through `render`. Arguments and the environment are resolved once, into the settings that `operator` makes a
-//! host of. Nothing else in the crate may depend on this module.
+//! Each command is a file; everything a user sees goes through `render`. Arguments and the
+//! environment are resolved once, into the settings that `operator` makes a host of. Nothing else
+//! in the crate may depend on this module.
 
 mod alone;
 mod approve;
@@ -80,7 +81,8 @@ pub fn main(carried: &'static include_dir::Dir<'static>) -> ExitCode {
         return exit;
     };
     render::error(&anyhow::anyhow!("{why}"));
-    // How a turn ended says more than that not all of it could be written.
+    // A failed write changes the exit code only if the turn succeeded: the end of the turn says
+    // more.
     if exit == ExitStatus::Done.into() {
         ExitStatus::Failed.into()
     } else {
@@ -89,7 +91,7 @@ pub fn main(carried: &'static include_dir::Dir<'static>) -> ExitCode {
 }
 
 fn run_program() -> ExitCode {
-    // Before anything else is started in this process: these must be alone in it.
+    // Run a hidden command before anything else starts: it must be alone in its process.
     if let Some(exit) = hidden_command() {
         return exit;
     }
@@ -120,7 +122,7 @@ fn run_program() -> ExitCode {
         render::error(&error);
         exit_code::of_error(&error)
     });
-    // A thread that waits for a line of input would hold the exit up for ever.
+    // Limit the shutdown: a thread that is blocked reading input would delay the exit forever.
     runtime.shutdown_timeout(SHUTDOWN);
     exit.into()
 }
@@ -140,7 +142,7 @@ fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// A chat, for somebody at a terminal who named no command.
+/// Returns the chat command, if no command was named and a person is at a terminal.
 fn chat_where_it_can() -> Option<Command> {
     let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     has_terminal.then(|| Command::Chat(ChatArgs::default()))
@@ -153,7 +155,7 @@ fn no_command() -> clap::Error {
     clap::Error::raw(ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, help).with_cmd(&command)
 }
 
-/// Shows what `clap` has to say: the help that was asked for, or what is wrong with the arguments.
+/// Prints the text of `clap`: the requested help, or the error in the arguments.
 fn help_or_error(said: &clap::Error) -> ExitCode {
     let text = said.render();
     if said.use_stderr() {
@@ -165,7 +167,7 @@ fn help_or_error(said: &clap::Error) -> ExitCode {
     }
 }
 
-/// Runs what Rind starts itself for, when this is that.
+/// Runs a hidden command, for which Rind starts itself, if this is one.
 fn hidden_command() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     let command = args.next()?;
@@ -247,14 +249,15 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Whether the command is for somebody who writes a plugin and watches it.
+/// Whether the command is for the author of a plugin, who watches its log.
 fn is_author(command: &Command) -> bool {
     let dev = |command: &PluginCommand| matches!(command, PluginCommand::Dev(_));
     matches!(command, Command::Plugin { command } if dev(command))
 }
 
-/// Logs are for those who look for them: `RIND_LOG=debug`, `RIND_LOG=plugin=info`. What plugins write is kept besides for a demo
-/// that reports on them. With `limits_plugins` each of them has a number of lines a minute, unless `RIND_LOG` asks for all.
+/// Logs are opt-in: `RIND_LOG=debug`, `RIND_LOG=plugin=info`. Log lines of plugins are also kept
+/// for a demo that reports on them. With `limits_plugins` each plugin has a number of lines a
+/// minute, unless `RIND_LOG` asks for all.
 fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool) {
     let by_default = if shows_plugins {
         "warn,plugin=debug"
@@ -275,6 +278,6 @@ fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool)
     let log = tracing_subscriber::registry()
         .with(stderr)
         .with(hears_plugins.then(demo::heard::layer));
-    // Only the second call in a process fails, and there is none.
+    // `try_init` fails only at a second call in a process, and there is none.
     let _ = log.try_init();
 }

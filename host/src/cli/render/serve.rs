@@ -1,4 +1,4 @@
-//! Loops while they are served: a line for each run, and what went wrong in it; or JSON lines.
+//! Loops while they are served: a line for each run and its failures; or JSON lines.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,7 +88,8 @@ impl View {
     }
 }
 
-/// Returns the line about a run: what came of it, and when the next one is. A run that has a next one is told of with that.
+/// Returns the line about a run: its result, and the time of the next one. A run with a next one is
+/// reported together with that.
 fn about_run(event: &Event) -> Option<String> {
     match event {
         Event::LoopRun {
