@@ -101,7 +101,7 @@ pub(super) async fn derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitStatus>
             return Ok(ExitStatus::Failed);
         }
     }
-    // What Rind wrote can be derived again.
+    // Do not keep an unedited derived skill: it can be derived again.
     let is_kept = !stamp.is_some_and(|stamp| stamp.is_whole);
     let kept = place::write(&bundle, &folder, earlier.as_ref(), is_kept)?;
     render::answer_line(folder.display());
