@@ -1,4 +1,5 @@
-//! Skills that are derived: their files, how they differ from those that are there, and how they are used.
+//! Skills that are derived: their files, how they differ from those that are there, and how they
+//! are used.
 
 use std::collections::BTreeSet;
 use std::path::Path;
