@@ -16,8 +16,8 @@ use super::render::one_line;
 use crate::message::Attachment;
 use crate::message::blob::MAX_IMAGE_BYTES;
 
-/// Most images of one message. APIs take 20 and more; a person who names that many means something
-/// else.
+/// Maximum number of images in one message. APIs accept 20 and more, but a text that names that
+/// many is hardly meant to attach them.
 const MAX_IMAGES: usize = 10;
 
 /// File extensions of images that models accept. The first bytes of a file decide its format; a

@@ -64,8 +64,7 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     ))
 }
 
-/// Reads and checks the audit log of a session; `None` when there is none and nothing says that
-/// there should be one.
+/// Reads and checks the audit log of a session; `None` if there is none and no record requires one.
 pub(super) fn checked(paths: &Paths, session: &str) -> anyhow::Result<Option<Checked>> {
     let (entries, _) = SessionStore::new(paths.sessions()).read(session)?;
     let files = files(&folder(paths, session))?;

@@ -22,7 +22,7 @@ const CORE: &str = "plugins";
 const EXAMPLES: &str = "examples";
 const COMPILED: &str = "compiled";
 
-/// Name that stands for the program where the system does not tell its path.
+/// Fallback name of the program if the system does not report its path.
 const PROGRAM: &str = "rind";
 
 /// Sets the files, at the start of the program.

@@ -1,5 +1,5 @@
-//! Reads the environment of the process and resolves the workspace: the one value that the
-//! operator's rules are given.
+//! Reads the environment of the process and resolves the workspace, as one value for the operator's
+//! rules.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

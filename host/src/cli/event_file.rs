@@ -29,7 +29,7 @@ impl EventFile {
         })
     }
 
-    /// Appends an event. A file that cannot be written is told of once, and the turn goes on.
+    /// Appends an event. A write error is reported once, and the turn continues.
     pub(super) fn write(&mut self, event: &Stamped) {
         let Some(file) = &mut self.file else {
             return;

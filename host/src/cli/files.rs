@@ -1,8 +1,7 @@
-//! Files of plugins that are looked at from time to time: those of a source here, those of cases in
-//! `case::watch`.
+//! Polls files of plugins: those of a source here, those of cases in `case::watch`.
 //!
-//! Files are looked at, and not the events of the file system: those are lost on shared and layered
-//! file systems, which are those of containers, and there are a few dozen files at most.
+//! Polling is used because file system events are lost on shared and layered file systems, such as
+//! those of containers, and there are a few dozen files at most.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,10 +12,10 @@ use crate::plugin::manifest::Manifest;
 /// Time between two looks at the files.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 
-/// Deepest folder that is looked at.
+/// Maximum depth of scanned folders.
 const MAX_DEPTH: usize = 8;
 
-/// Most files that are looked at.
+/// Maximum number of scanned files.
 const MAX_FILES: usize = 10_000;
 
 /// Folders that builds and tools write.

@@ -1,8 +1,8 @@
-//! The command line: the one place that reads arguments, the environment and the current folder.
+//! The command line: the only module that reads arguments, the environment and the current folder.
 //!
-//! Each command is a file; everything a user sees goes through `render`. Arguments and the
-//! environment are resolved once, into the settings that `operator` makes a host of. Nothing else
-//! in the crate may depend on this module.
+//! Each command is a file; all output to the user goes through `render`. Arguments and the
+//! environment are resolved once, into the settings from which `operator` builds a host. Nothing
+//! else in the crate may depend on this module.
 
 mod alone;
 mod approve;

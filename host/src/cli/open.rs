@@ -1,5 +1,5 @@
-//! Opens a session for one turn (`run`) and for many (`chat`), or makes the host for several
-//! (`serve`), with the person at the terminal as the one who is asked.
+//! Opens a session for one turn (`run`) or many (`chat`), or builds the host for several sessions
+//! (`serve`). The person at the terminal answers the questions.
 
 use std::sync::Arc;
 

@@ -244,8 +244,8 @@ fn rows<'a>(lines: impl IntoIterator<Item = &'a Line>, columns: usize) -> Vec<St
 }
 
 /// Fits the rows of each part into `n_free`, in shares as equal as possible; a part that is cut
-/// ends with the number of missing rows. The first row of the first part stands there as long as
-/// there is a row at all.
+/// ends with the number of missing rows. The first row of the first part is kept if there is any
+/// row.
 fn fit(parts: Vec<Vec<String>>, n_free: usize) -> Fitted {
     let n_all: usize = parts.iter().map(Vec::len).sum();
     if n_all <= n_free {

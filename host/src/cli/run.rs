@@ -186,8 +186,8 @@ async fn act(
     }
 }
 
-/// Runs one turn and shows it to its end. The first Ctrl-C ends the turn in good order, the second
-/// the program.
+/// Runs one turn and shows it to its end. The first Ctrl-C interrupts the turn, the second ends the
+/// program.
 pub(super) async fn turn(
     mut session: Session,
     questions: UnboundedReceiver<Asked>,

@@ -18,7 +18,8 @@ use super::{open, render};
 use crate::event::Stamped;
 use crate::loops::{EndReason, Error, LoopEnd, Loops};
 
-/// Events that wait to be shown; a loop runs again when there is room for those of its last run.
+/// Capacity of the queue of events to show; a loop starts its next run only once the events of its
+/// last run fit.
 const MAX_WAITING_EVENTS: usize = 256;
 
 /// Timeout for writing the last events at exit: a pipe without a reader must not block it.

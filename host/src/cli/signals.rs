@@ -28,7 +28,8 @@ impl AnySignal {
         ])
     }
 
-    /// Listens for `Ctrl-\` and `kill`: a closed terminal may be told of more than once.
+    /// Listens for `Ctrl-\` and `kill`, not for the closing of the terminal, which may be signalled
+    /// more than once.
     pub(super) fn kills() -> std::io::Result<Self> {
         Self::new(&[SignalKind::quit(), SignalKind::terminate()])
     }

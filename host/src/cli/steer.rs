@@ -159,7 +159,7 @@ impl Steering {
         }
     }
 
-    /// Waits for the next line; for ever when there is none.
+    /// Waits for the next line; never returns if there is none.
     pub(super) async fn line(&mut self) -> Line {
         match self.lines.recv().await {
             Some(line) => line,
@@ -234,7 +234,7 @@ impl Steering {
         }
     }
 
-    /// Answers the lines that no turn took, and those that were not looked at any more.
+    /// Answers the lines that no turn took, and the unread ones.
     pub(super) async fn finish(&mut self) {
         self.too_late();
         let until = Instant::now() + LAST_READ;

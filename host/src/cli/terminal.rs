@@ -139,9 +139,9 @@ fn show_again() {
     }
 }
 
-/// Ends the program at Ctrl-C, at the end of the terminal and at `kill`, as long as this lives:
-/// while a session is prepared, nothing has to end in good order but the terminal. Once a process
-/// has listened for a signal, its default is gone for good.
+/// Guard that ends the program at Ctrl-C, at the closing of the terminal and at `kill`: while a
+/// session is prepared, only the terminal needs cleanup. Once a process has listened for a signal,
+/// its default action is gone for good.
 pub(super) struct ExitAtSignals(JoinHandle<()>);
 
 impl ExitAtSignals {

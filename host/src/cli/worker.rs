@@ -1,8 +1,8 @@
 //! A process of its own for work on a stranger's text, with limits of stack and time, and on Linux
 //! of memory and processor time.
 //!
-//! A library that is handed text cannot be stopped: only a process can. It gets its input in a
-//! private folder, leaves its output there, and may touch nothing else. Start from [`Worker`].
+//! A parser in this process could not be stopped; a process can. The worker gets its input in a
+//! private folder, leaves its output there, and may access nothing else. Start from [`Worker`].
 
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -10,7 +10,7 @@ use super::{TestArgs, test_once};
 use crate::cases::needed::Needed;
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 
-/// Deepest folder within `tests` that is looked at.
+/// Maximum depth of watched folders within `tests`.
 const MAX_DEPTH: usize = 4;
 
 /// Runs the cases until Ctrl-C.

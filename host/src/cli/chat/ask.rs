@@ -12,7 +12,7 @@ use super::super::render::{DIM, WARN, styled};
 use super::super::terminal::{QUIET, Size};
 use crate::tool::approval::ApprovalAnswer;
 
-/// Line in place of the answers until keys are taken.
+/// Placeholder for the answers until keys are accepted.
 const NOT_YET: &str = "  answers in a moment; keys are ignored until then";
 
 /// Minimum height of a screen that reserves a second row for the typed answer.
@@ -22,13 +22,13 @@ pub(super) struct OpenQuestion {
     asked: Asked,
     screen: Screen,
     hint: Option<&'static str>,
-    /// First row of the page that is shown in place of the question.
+    /// First row of the open page; `None` shows the question itself.
     page: Option<usize>,
     /// Time from which on keys are taken; `None` until it is drawn.
     opens: Option<Instant>,
     /// Whether keys are taken.
     is_open: bool,
-    /// Whether all of it was on the screen, page by page.
+    /// Whether the whole question was on the screen, page by page.
     is_seen: bool,
 }
 

@@ -8,7 +8,7 @@ use ignore::WalkBuilder;
 use super::super::command::{Commands, Completion};
 use super::super::render::{BOLD, DIM, one_line, styled};
 
-/// Most files that are looked at.
+/// Maximum number of scanned files.
 const MAX_FILES: usize = 50_000;
 
 /// Deepest folder that is looked into.

@@ -44,7 +44,7 @@ struct Known {
 
 #[derive(Default)]
 pub(super) struct Changed {
-    /// First lines of it with those around them, each with its number.
+    /// First rows of the diff with context lines, each with its line number.
     pub(super) rows: Vec<String>,
     /// Lines that come after those.
     pub(super) n_more: usize,
@@ -85,7 +85,7 @@ impl Diffs {
     }
 }
 
-/// The text of a file; empty when there is none, and `None` when it is nothing to compare.
+/// Returns the text of a file: empty if the file is missing, `None` if it cannot be compared.
 fn read(path: &Path) -> Option<String> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(String::new()),

@@ -18,13 +18,13 @@ const MAX_PASTED_BYTES: usize = 1_000;
 /// First placeholder character for pastes, from a private use area of Unicode.
 const FIRST_PASTE: u32 = 0xf_0000;
 
-/// Most pastes of one text.
+/// Maximum number of pastes in one text.
 const MAX_PASTES: u32 = 0xfff;
 
 /// Most states that can be undone.
 const MAX_UNDO: usize = 100;
 
-/// Longest text that is put in as if it was typed, in bytes: each key draws the whole of it anew.
+/// Maximum bytes of a text that is inserted as if typed: each key redraws all of it.
 const MAX_OWN_BYTES: usize = 64 << 10;
 
 const TAB: &str = "    ";
@@ -236,8 +236,7 @@ impl Editor {
         self.is_typing = false;
     }
 
-    /// Lays the text out in rows of at most so many columns, and of those the ones around the
-    /// cursor.
+    /// Lays the text out in rows of at most `columns`, and returns the rows around the cursor.
     pub(super) fn lay_out(&self, columns: usize, max_rows: usize) -> Laid {
         let mut rows = vec![MARK.to_owned()];
         let mut width = MARK.width();
@@ -292,7 +291,7 @@ impl Editor {
         }
     }
 
-    /// The paste that a character stands for.
+    /// Returns the paste of a placeholder character.
     fn pasted(&self, character: char) -> Option<&str> {
         let number = u32::from(character).checked_sub(FIRST_PASTE)?;
         let paste = self.pastes.get(usize::try_from(number).ok()?);

@@ -48,8 +48,8 @@ impl History {
         history
     }
 
-    /// Adds a text. One that begins with a blank is not kept, as in shells, and neither is a very
-    /// long one. Whether it is there now.
+    /// Adds a text. Skips a text that begins with a blank, as shells do, and a very long one.
+    /// Returns whether the text is in the history.
     pub(super) fn add(&mut self, text: &str) -> bool {
         (self.at, self.begun) = (None, String::new());
         let text = text.trim_end();

@@ -118,7 +118,7 @@ impl Decoder {
         self.paste.is_none() && self.pending.first() == Some(&ESC)
     }
 
-    /// Takes an undecided escape for the key of that name.
+    /// Resolves an undecided escape as the Escape key.
     pub(super) fn flush(&mut self) -> Vec<Input> {
         if !self.is_undecided() {
             return Vec::new();
@@ -162,7 +162,7 @@ fn begin(bytes: &[u8]) -> Begin {
     }
 }
 
-/// One key that is not a sequence.
+/// Decodes one key that is not an escape sequence.
 fn letter(bytes: &[u8]) -> Begin {
     let Some(first) = bytes.first() else {
         return Begin::Incomplete;

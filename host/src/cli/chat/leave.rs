@@ -1,5 +1,4 @@
-//! The end of a chat: the terminal is the shell's again, the session ends in good order, nothing
-//! that was typed is lost.
+//! The end of a chat: restores the terminal, closes the session in order, and loses no typed text.
 
 use super::super::exit_code::ExitStatus;
 use super::super::render::{self, WARN, printable, styled};

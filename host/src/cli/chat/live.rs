@@ -1,4 +1,4 @@
-//! The chat at a terminal: waits for keys, events and questions, and draws what they change.
+//! The chat at a terminal: waits for keys, events and questions, and redraws after each.
 //!
 //! A key is drawn at once; output of the model at most every [`FRAME`]. `press` maps keys to
 //! actions, `waiting` handles texts that are sent while a turn runs, `leave` ends the chat. Start

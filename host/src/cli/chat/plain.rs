@@ -103,7 +103,7 @@ pub(super) async fn plain(
     plain.leave(programs).await
 }
 
-/// Reads standard input on a thread of its own, which must not hold up the exit.
+/// Reads standard input on a thread of its own, so that a blocked read does not delay the exit.
 fn read_lines() -> Receiver<String> {
     let (sender, lines) = mpsc::channel(MAX_AHEAD);
     std::thread::spawn(move || {

@@ -244,7 +244,7 @@ impl Live {
         }
     }
 
-    /// Ends the turn in good order. Whether one ran that was not being ended.
+    /// Interrupts the turn. Returns whether a turn ran that was not already interrupted.
     fn stop_turn(&mut self) -> bool {
         let is_new = self.worker.interrupt();
         if is_new {

@@ -20,7 +20,7 @@ const END: &str = "\x1b[?2026l";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Region {
     pub(super) rows: Vec<String>,
-    /// Row and column of the cursor; hidden where there is none.
+    /// Row and column of the cursor; `None` hides it.
     pub(super) cursor: Option<(usize, usize)>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Region {
 pub(super) struct Screen {
     size: Size,
     has_color: bool,
-    /// The region as it stands there; `None` when that is not known.
+    /// The region as drawn; `None` if the state of the screen is unknown.
     drawn: Option<Region>,
     /// Row of the region in which the terminal's cursor is.
     at: usize,
@@ -70,7 +70,7 @@ impl Screen {
         tty::put(&text)
     }
 
-    /// Ends the region, so that the shell goes on below the finished lines.
+    /// Ends the region, so that the shell continues below the finished lines.
     pub(super) fn end(&mut self, finished: &[String]) -> std::io::Result<()> {
         self.draw(finished, Region::default())?;
         tty::put("\x1b[?25h")

@@ -15,7 +15,7 @@ use crate::tool::builtin::{Bash, Commands, MAX_BASH_DEADLINE_SECONDS};
 use crate::tool::workspace::Workspace;
 use crate::tool::{Tool, ToolCtx};
 
-/// Most bytes of an output that the model is told.
+/// Maximum bytes of an output that are sent to the model.
 const MAX_TOLD_BYTES: usize = 32 << 10;
 
 /// A command that ended.
@@ -31,7 +31,7 @@ pub(super) struct Shell {
     running: Option<Running>,
     ended: UnboundedSender<Ran>,
     ran: UnboundedReceiver<Ran>,
-    /// Texts that the model is to be told with the next words.
+    /// Outputs that are sent to the model with the next text.
     untold: Vec<String>,
 }
 

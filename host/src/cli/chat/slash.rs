@@ -26,7 +26,8 @@ pub(super) fn is_command(line: &str) -> bool {
     !line.contains('\n') && split(line).is_some()
 }
 
-/// Number behind `/permissions`, which is about this session and not known to the registry.
+/// Returns the number after `/permissions`. The command concerns this session, so the registry does
+/// not know it.
 pub(super) fn permission_number(line: &str) -> Option<&str> {
     let number = line.strip_prefix("/permissions ")?.trim();
     (!number.is_empty()).then_some(number)

@@ -84,7 +84,7 @@ impl Stream {
         self.follow(block);
     }
 
-    /// A blank row between this block and the one before.
+    /// Adds a blank row between this block and the one before.
     fn blank(&self, rows: &mut Vec<String>, block: &str) {
         let is_item = is_item(block.trim_start_matches('\n'));
         let is_blank = block.trim().is_empty();
@@ -94,7 +94,7 @@ impl Stream {
         }
     }
 
-    /// A piece within a block of code as a block of its own.
+    /// Wraps a piece of a code block into fences, as a block of its own.
     fn fenced(&self, text: &str) -> String {
         match &self.fence {
             Some(fence) => format!("{fence}\n{text}"),
@@ -130,7 +130,7 @@ impl Stream {
         0
     }
 
-    /// Follows whether a block of code is open behind a block.
+    /// Tracks whether a code block is open after this block.
     fn follow(&mut self, block: &str) {
         for line in block.lines() {
             match &self.fence {

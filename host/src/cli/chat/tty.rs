@@ -16,11 +16,10 @@ use super::super::terminal::Size;
 use super::keys::{Decoder, Input};
 use crate::lock::lock;
 
-/// Time after which an escape without anything behind it is the key.
+/// Timeout after which an escape byte without a sequence is the Escape key.
 const ESCAPE_WAIT: Duration = Duration::from_millis(30);
 
-/// Brackets around pastes on, and the answer that modified keys are told apart where a terminal
-/// can.
+/// Enables bracketed paste, and distinct codes for modified keys where the terminal supports them.
 const ENTER: &str = "\x1b[?2004h\x1b[>4;1m";
 /// Brackets and the answer off, the cursor shown, attributes reset, an open update ended.
 const LEAVE: &str = "\x1b[?2004l\x1b[>4;0m\x1b[?25h\x1b[0m\x1b[?2026l";
@@ -31,10 +30,10 @@ const PATIENCE: Timespec = Timespec {
     tv_nsec: 50_000_000,
 };
 
-/// Most bytes of one read.
+/// Maximum bytes of one read.
 const MAX_READ_BYTES: usize = 16 << 10;
 
-/// A terminal in raw mode. Dropped, it is as it was.
+/// A terminal in raw mode. Dropping it restores the earlier state.
 pub(super) struct Tty {
     before: Termios,
     is_raw: bool,
@@ -49,7 +48,8 @@ struct Keys {
     undecided: Option<Instant>,
 }
 
-/// Right to read: the thread's, or that of a program that has the terminal for a while.
+/// Right to read the terminal: held by the thread, or by a program that has the terminal for a
+/// while.
 #[derive(Default)]
 struct Turn {
     is_paused: AtomicBool,
@@ -85,7 +85,7 @@ impl Tty {
         put(ENTER)
     }
 
-    /// Leaves the terminal as it was found, and reads nothing more of it.
+    /// Restores the terminal's earlier state and stops reading.
     pub(super) fn leave(&mut self) {
         self.turn.is_paused.store(true, Ordering::Release);
         drop(lock(&self.turn.reading));

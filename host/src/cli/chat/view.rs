@@ -323,7 +323,7 @@ impl View {
         }
     }
 
-    /// Shows the call that ended last with all that is known of it.
+    /// Shows the last ended call in full.
     pub(super) fn open_last(&mut self) {
         let Some((call, result)) = self.last.take() else {
             self.say(styled(DIM, "no tool call has ended yet"));

@@ -76,8 +76,8 @@ impl Live {
         });
     }
 
-    /// Reads the images that a text names, and says which. Those that only a paste in it names are
-    /// said as well.
+    /// Reads the images that a text names, and lists them. Also lists names inside a paste, without
+    /// reading those.
     fn images(&mut self, noted: &str, text: &str) -> Vec<Attachment> {
         let mut images = Vec::new();
         for named in attach::mentioned(noted, &self.setup.paths.workspace) {
@@ -90,7 +90,8 @@ impl Live {
         images
     }
 
-    /// Sends the texts that came too late for the turn, or hands them back if the turn failed.
+    /// Sends the texts that came too late for the turn, or hands them back if the turn was blocked,
+    /// failed or reached its maximum of steps.
     pub(super) fn turn_ended(&mut self, outcome: &TurnOutcome) {
         // An interrupt has put the waiting texts back into the editor; later ones start the next
         // turn.

@@ -67,7 +67,7 @@ pub(super) struct Worker {
 struct BesideSession {
     events: Events,
     jobs: UnboundedSender<Job>,
-    /// Whether they were told that the session is open, which comes before anything else.
+    /// Whether the event that the session is open was emitted; it comes before all others.
     is_open: Arc<AtomicBool>,
 }
 
@@ -156,7 +156,7 @@ impl Worker {
         cancel
     }
 
-    /// Ends the turn in good order. Whether one runs that was not ended before.
+    /// Interrupts the turn. Returns whether a turn runs that was not already interrupted.
     pub(super) fn interrupt(&self) -> bool {
         match &self.running {
             Some((_, running)) if !running.is_cancelled() => {

@@ -18,7 +18,7 @@ struct Word<'a> {
     typed: &'a str,
 }
 
-/// Reads the text behind a command's name into a value that fits `schema`.
+/// Parses the text after a command's name into a value that fits `schema`.
 ///
 /// # Errors
 /// Faults of arguments, in words.

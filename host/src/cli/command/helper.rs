@@ -1,8 +1,8 @@
 //! Parses and renders templates in a process of its own, which has limits of memory, stack and
 //! time.
 //!
-//! Templates come from strangers. The process gets its jobs in a private folder, and leaves a line
-//! there for each that is done. Start from [`Helper`].
+//! Templates are untrusted. The process reads its jobs from a private folder, and writes a line
+//! there for each finished job. Start from [`Helper`].
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

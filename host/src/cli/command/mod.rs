@@ -62,7 +62,7 @@ pub(super) struct About {
 struct Entry {
     name: String,
     description: String,
-    /// JSON Schema of the arguments; a command without one takes the text behind its name.
+    /// JSON Schema of the arguments; a command without one takes the text after its name.
     arguments: Option<Value>,
     origin: Origin,
     /// Permissions of the plugin that runs it, in plain words; empty for a command that only makes
@@ -212,7 +212,7 @@ impl Commands {
         }
     }
 
-    /// Puts the commands and templates of a plugin in place of those of its last version.
+    /// Replaces the commands and templates of a plugin by those of its new version.
     pub(super) async fn replace_plugin(&self, plugin: &Loaded) {
         let mut entries = find::of_plugin(plugin);
         find::check_templates(&mut entries, &self.helper).await;

@@ -22,7 +22,8 @@ use crate::tool::schema;
 /// Keys of the front matter.
 const KEYS: [&str; 2] = ["arguments", "description"];
 
-/// The name under which a template without declared arguments finds the text behind its name.
+/// Name of the variable with the text after the command's name, for a template without declared
+/// arguments.
 const TEXT: &str = "arguments";
 
 /// Names that a template finds without declaring them.
@@ -35,8 +36,8 @@ pub(super) struct Template {
     pub(super) description: String,
     /// JSON Schema of its arguments; `None` takes the text behind the name, if it uses it.
     pub(super) arguments: Option<Value>,
-    /// The template, with an empty line for each of the front matter, so that lines are those of
-    /// the file.
+    /// The body, with an empty line for each line of the front matter, so that line numbers fit the
+    /// file.
     source: String,
     /// Whether it uses the text behind its name, once it was [checked](Self::check).
     pub(super) takes_text: bool,

@@ -37,7 +37,7 @@ pub(in super::super) enum Kind {
     ActedAt,
 }
 
-/// Activity of one plugin. The same twice stands once.
+/// Activity of one plugin, without duplicates.
 #[derive(Debug, Default)]
 pub(in super::super) struct PluginActivity {
     pub(in super::super) calls: u32,

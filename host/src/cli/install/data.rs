@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::package::source::Source;
 
-/// Most folders that are put aside for one name and source. More come only of names that are
-/// installed and put there by hand in turn.
+/// Maximum number of folders that are moved aside for one name and source. Only alternating
+/// installation and manual copying of a plugin reaches it.
 const MAX_ASIDE: usize = 100;
 
 /// Change of the stored data of the plugins of one name.

@@ -11,7 +11,7 @@ use super::{BAD, BOLD, DIM, GOOD, answer, answer_line, cost, note, prose, styled
 use crate::derive::{Bundle, Draft};
 use crate::point::payload::TurnSummary;
 
-/// Time for the differences of one file; those of large ones are coarser then.
+/// Timeout for the diff of one file; diffs of large files become coarser.
 const MAX_DIFF_TIME: Duration = Duration::from_secs(2);
 
 /// Unchanged lines around a change.

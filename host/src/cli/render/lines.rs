@@ -15,7 +15,7 @@ use tracing_subscriber::layer::{Context, Filter};
 use super::{DIM, one_line, say, styled};
 use crate::lock::lock;
 
-/// Most lines of one loop in a minute, with the notice that there are more.
+/// Maximum lines of one loop in a minute, including the notice that more were dropped.
 pub(super) const MAX_LINES_PER_MINUTE: u32 = 60;
 
 pub(super) const MINUTE: Duration = Duration::from_secs(60);

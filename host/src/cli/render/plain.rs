@@ -11,10 +11,10 @@ use crate::event::{Event, Part, Stamped};
 use crate::message::ToolResult;
 use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
-/// Refusals of one plugin that are shown to those who did not ask for a trace.
+/// Maximum number of refusals of one plugin that are shown without a trace.
 const MAX_REFUSALS: u32 = 5;
 
-/// Notices of one plugin that are shown to those who did not ask for a trace.
+/// Maximum number of notices of one plugin that are shown without a trace.
 const MAX_NOTICES: u32 = 8;
 
 #[derive(Default)]

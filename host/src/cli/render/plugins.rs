@@ -19,7 +19,8 @@ use crate::plugin::relied::{ABSENT, Absent, Reliance};
 use crate::point::failure::OnFailure;
 use crate::script::Script;
 
-/// Longest name that is shown; of a plugin whose manifest cannot be read it is that of its folder.
+/// Maximum length of a shown name. A plugin with an unreadable manifest is shown by its folder
+/// name.
 const NAME: usize = 64;
 
 const SETTING: usize = 60;

@@ -147,7 +147,7 @@ pub(in super::super) fn beginning<'a>(plugins: impl Iterator<Item = &'a String>)
     say(styled(DIM, text));
 }
 
-/// Says why a loop ended, unless a line said so before.
+/// Prints the reason for the end of a loop, unless an earlier line contained it.
 pub(in super::super) fn end(end: &LoopEnd) {
     let name = styled(BOLD, one_line(&end.plugin, 64));
     match &end.why {

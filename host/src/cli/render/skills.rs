@@ -82,7 +82,7 @@ pub(in super::super) fn list(skills: &Skills, catalogue: &Catalogue, context_tok
     ));
 }
 
-/// Most skills that are told of one by one where a session starts.
+/// Maximum number of skills that are listed individually at the start of a session.
 const MAX_TOLD: usize = 5;
 
 /// Line on a skill that is not used as its author meant it: mark, name, source, place of the fault,

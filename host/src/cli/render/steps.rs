@@ -13,7 +13,7 @@ use crate::point::trace::TraceOutcome;
 /// it died.
 pub(in super::super) const WHY_WIDTH: usize = 400;
 
-/// A tool call that begins, `by` a plugin or the model. Its arguments go behind.
+/// Row of a tool call that begins, `by` a plugin or the model. The caller appends the arguments.
 pub(in super::super) fn tool_call(
     level: usize,
     call: &ToolCall,
@@ -28,13 +28,13 @@ pub(in super::super) fn tool_call(
     }
 }
 
-/// A subagent that starts. Its task goes behind.
+/// Row of a subagent that starts. The caller appends the task.
 pub(super) fn subagent(level: usize, agent: &str, plugin: &Option<String>) -> Row {
     let row = Row::at(level).add(GOOD, "◆").plugin(plugin);
     row.then(BOLD, agent)
 }
 
-/// A notice without its text, and the style of that.
+/// Row of a notice without its text, and the style for the text.
 pub(super) fn notice(level: usize, loudness: Level, plugin: &Option<String>) -> (Row, Style) {
     let style = match loudness {
         Level::Debug | Level::Info => DIM,

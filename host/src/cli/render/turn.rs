@@ -20,7 +20,7 @@ use crate::provider::scripted;
 #[derive(Default)]
 pub(in super::super) struct TurnRenderer {
     is_json: bool,
-    /// Whether nothing of it comes to the terminal, so that a question need not be waited for.
+    /// Whether no output reaches the terminal, so that it need not pause for a question.
     is_elsewhere: bool,
     /// Whether the model's words are shown as they come.
     is_live: bool,
@@ -34,7 +34,7 @@ pub(in super::super) struct TurnRenderer {
     running: BTreeMap<String, String>,
     hooks: Totals,
     plain: Plain,
-    /// Shows all but the model's words, in place of the plain view.
+    /// Shows everything except the model's text, and replaces the plain view.
     trace: Option<Trace>,
 }
 
@@ -160,7 +160,7 @@ impl TurnRenderer {
         self.waiting.tick();
     }
 
-    /// Whether nothing of it comes to the terminal, so that a question need not be waited for.
+    /// Whether no output reaches the terminal, so that it need not pause for a question.
     pub(in super::super) fn shows_elsewhere(&self) -> bool {
         self.is_elsewhere
     }

@@ -13,7 +13,7 @@ use crate::skill::{Context, Interaction, Requires, Severity, ToolPattern, is_ski
 /// Columns of a screen that is no terminal: a line of it is a line.
 const WIDE: usize = 100_000;
 
-/// Most files of one kind that are shown.
+/// Maximum number of shown files of one kind.
 const MAX_SHOWN: usize = 30;
 
 /// Endings of files that are programs.

@@ -33,7 +33,7 @@ fn hook(record: &TraceRecord, level: usize, long: Long) -> Vec<String> {
     }
 }
 
-/// One reach out of the sandbox, with the plugin's name where the line above does not say it.
+/// Rows of one access out of the sandbox, with the plugin's name if the line above lacks it.
 fn access(record: &AccessRecord, level: usize, is_named: bool, long: Long) -> Vec<String> {
     let (style, word) = match record.outcome {
         AccessOutcome::Done => (DIM, ""),

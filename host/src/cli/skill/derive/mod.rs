@@ -139,8 +139,8 @@ async fn summarize(draft: &mut Draft, args: &SkillDeriveArgs) -> anyhow::Result<
     }
 }
 
-/// Whether the bundle that is there is of this source, as it was made, with a summary if one is wanted. One that somebody edited,
-/// or made otherwise, is refused.
+/// Whether the existing bundle is up to date: derived from this source, with a summary if one is
+/// wanted. Refuses a bundle that was edited or is no derived skill.
 fn is_current(
     stamp: Option<&Stamped>,
     draft: &Draft,

@@ -1,4 +1,4 @@
-//! Bundles on the disk: reads the one that is there, and puts another in its place in one step.
+//! Bundles on disk: reads the current one, and replaces it atomically.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -51,8 +51,8 @@ fn resolved(path: &Path) -> anyhow::Result<PathBuf> {
     )
 }
 
-/// Reads the bundle in a folder; `None` when nothing is there. A link, or a folder without a skill,
-/// is none that could be replaced.
+/// Reads the bundle in a folder; `None` if the path does not exist. Refuses a symlink and a folder
+/// without a skill, which must not be replaced.
 pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Bundle>> {
     let found = match folder.symlink_metadata() {
         Ok(found) => found,
