@@ -47,8 +47,7 @@ pub(super) fn mentioned(text: &str, workspace: &Path) -> Vec<Named> {
     images
 }
 
-/// Lines on the images that a text names and the same text without its pastes does not, so that
-/// none of them is shown.
+/// Returns lines about images that are named only inside pastes: these are not attached.
 pub(super) fn only_pasted(noted: &str, text: &str, workspace: &Path) -> Vec<String> {
     if noted == text {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! A process of its own for work on a stranger's text, with limits of stack and time, and on Linux
-//! of memory and processor time.
+//! A process of its own for work on untrusted text, with limits of stack and time, and on Linux of
+//! memory and processor time.
 //!
 //! A parser in this process could not be stopped; a process can. The worker gets its input in a
 //! private folder, leaves its output there, and may access nothing else. Start from [`Worker`].

@@ -1,5 +1,4 @@
-//! `rind plugin dev`: a plugin that is being written takes the place of its last version in a
-//! session that goes on.
+//! `rind plugin dev`: rebuilds a plugin after each change, and replaces it in a running session.
 //!
 //! The folder is checked, built and loaded as usual. If the build or load fails, or the new version
 //! requests more than was granted, the session keeps the last version. Start from [`dev`].
