@@ -71,8 +71,8 @@ use exit_code::ExitStatus;
 /// Time that leftover tasks have to end when the program ends.
 const SHUTDOWN: Duration = Duration::from_millis(200);
 
-/// Runs the program. `carried` has the plugins that it carries: a folder for each of the core in `plugins`, and of those for demos in
-/// `examples`.
+/// Runs the program. `carried` contains the bundled plugins: a folder for each core plugin in
+/// `plugins`, and for each demo plugin in `examples`.
 #[must_use]
 pub fn main(carried: &'static include_dir::Dir<'static>) -> ExitCode {
     carried::carry(carried);
@@ -127,8 +127,8 @@ fn run_program() -> ExitCode {
     exit.into()
 }
 
-/// Puts `chat` before options of a chat and before a first prompt: `rind -c`, `rind "fix the test"`. A single word is a command,
-/// since a misspelt one is not to be sent to a model.
+/// Inserts `chat` before options of a chat and before a first prompt: `rind -c`, `rind "fix the
+/// test"`. A single word stays a command, so that a misspelt command is not sent to a model.
 fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
     const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
     let first = words.get(1).map(|word| word.to_string_lossy());

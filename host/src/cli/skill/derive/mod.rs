@@ -119,8 +119,8 @@ pub(super) async fn derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitStatus>
     Ok(ExitStatus::of(is_whole))
 }
 
-/// Adds a summary where one is wanted. Without it the skill is whole as well, so that a model that fails takes nothing away;
-/// returns whether all that was asked for is there.
+/// Adds a summary if one is wanted. The skill is complete without it, so a failure of the model
+/// loses nothing. Returns whether the result is complete.
 async fn summarize(draft: &mut Draft, args: &SkillDeriveArgs) -> anyhow::Result<bool> {
     if !args.summarize {
         return Ok(true);
