@@ -127,8 +127,9 @@ fn run_program() -> ExitCode {
     exit.into()
 }
 
-/// Inserts `chat` before options of a chat and before a first prompt: `rind -c`, `rind "fix the
-/// test"`. A single word stays a command, so that a misspelt command is not sent to a model.
+/// Inserts `chat` before options of a chat and before a first prompt, as in `rind -c` and `rind
+/// "fix the test"`. A single word stays a command, so that a misspelt command is not sent to a
+/// model.
 fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
     const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
     let first = words.get(1).map(|word| word.to_string_lossy());
