@@ -120,7 +120,8 @@ impl Stream {
                 }
             }
             if opens(line).is_some() && !line.starts_with([' ', '\t']) && is_whole {
-                // Code is cut line by line: cut after the opening fence.
+                // Code is cut line by line: cut before the opening fence if text precedes it, else
+                // after it.
                 return if has_text { at } else { at + line.len() };
             }
             is_blank = is_whole && line.trim().is_empty();

@@ -136,7 +136,7 @@ async fn turns(
         if ran.is_err() {
             break;
         }
-        // Drop notices from during the turn: the turn already used the replaced plugin.
+        // Ignore replacements from during the turn: they take effect at its next step.
         while replaced.try_recv().is_ok() {}
         tokio::select! {
             () = cancel.cancelled() => {}
