@@ -1,5 +1,5 @@
-//! Loads one plugin from a folder and no other, to know whether any session would load it: for authors, before it is packed, and
-//! before it is installed.
+//! Loads one plugin from a folder and no other, to know whether any session would load it: for
+//! authors, before it is packed, and before it is installed.
 
 use std::path::Path;
 
@@ -14,9 +14,10 @@ use crate::operator::load::PluginLoad;
 use crate::operator::setup::OperatorSetup;
 use crate::plugin::load::{Loaded, PluginSet, Why};
 
-/// Collects the plugin in a folder and no other, without the operator's settings and with all that it asks for.
+/// Collects the plugin in a folder and no other, without the operator's settings and with all that
+/// it asks for.
 pub(super) fn load_of(folder: &Path) -> anyhow::Result<PluginLoad> {
-    // The names of those that come with Rind are kept for it.
+    // Names of bundled plugins are reserved: only managed trust may use them.
     load_of_trust(folder, Trust::Managed, GrantOptions::default())
 }
 
@@ -41,8 +42,8 @@ pub(super) async fn load_as(
     load.load().await.context("load plugins")
 }
 
-/// Returns the reason why the plugin of this name cannot be loaded anywhere. What only an operator decides (settings, grants,
-/// other plugins) is not considered.
+/// Returns the reason why the plugin of this name cannot be loaded anywhere. Ignores reasons that
+/// are up to the operator (settings, grants, other plugins).
 pub(super) fn refusal(set: &PluginSet, plugin: &str) -> Option<String> {
     set.left_out.iter().find_map(|left| match &left.why {
         Why::Failed(error) if !error.is_up_to_operator(plugin) => Some(error.to_string()),

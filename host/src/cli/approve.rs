@@ -1,7 +1,7 @@
 //! Asking the person at the terminal whether a tool call may run.
 //!
-//! Questions go through a channel to whoever shows the turn, so that a question comes after what led to it and nothing is
-//! written over it.
+//! Questions go through a channel to the task that renders the turn. It prints a question after the
+//! events that led to it, and nothing overwrites the question.
 
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
@@ -29,7 +29,7 @@ pub(super) enum AskedQuestion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AskedAnswer {
     Call(ApprovalAnswer),
-    /// `None` when nobody can be asked any more.
+    /// `None` when no person can be asked any more.
     Person(Option<PersonAnswer>),
 }
 
@@ -44,7 +44,7 @@ impl AskedAnswer {
 }
 
 impl AskedQuestion {
-    /// Returns the answer of somebody who is not there any more: a no, or the default of the plugin.
+    /// Returns the answer for a person who is gone: a no, or the plugin's default.
     pub(super) fn unanswered(&self, why: &str) -> AskedAnswer {
         match self {
             Self::Call(_) => AskedAnswer::Call(ApprovalAnswer::No(why.to_owned())),
@@ -54,7 +54,8 @@ impl AskedQuestion {
 }
 
 impl Asked {
-    /// Puts the question to the person and sends the answer, until `cancel` is set or nobody waits for it any more.
+    /// Puts the question to the person and sends the answer. Stops when `cancel` is set or the
+    /// receiver of the answer is dropped.
     pub(super) async fn put(self, cancel: &CancellationToken) {
         let (question, mut answer) = (self.question, self.answer);
         let screen = screen(&question);
@@ -63,7 +64,7 @@ impl Asked {
                 let _ = answer.send(given.unwrap_or_else(|| question.unanswered("")));
             }
             () = cancel.cancelled() => render::say(""),
-            // The plugin that made the call was stopped.
+            // The receiver was dropped: the plugin that made the call was stopped.
             () = answer.closed() => render::say("no longer asked"),
         }
     }
@@ -74,7 +75,7 @@ pub(super) struct TerminalApprover(pub(super) mpsc::UnboundedSender<Asked>);
 impl TerminalApprover {
     async fn answered(&self, question: AskedQuestion) -> Option<AskedAnswer> {
         let (answer, answered) = oneshot::channel();
-        // What nobody receives is dropped, which closes the channel of the answer.
+        // If the receiver is gone, the question is dropped, which closes its answer channel.
         let _ = self.0.send(Asked { question, answer });
         answered.await.ok()
     }

@@ -1,6 +1,8 @@
-//! Images that a person shows to the model: files that are named with `@` in what is typed, or with `--image`.
+//! Images that a person attaches for the model: files named with `@` in a typed text, or with
+//! `--image`.
 //!
-//! Owns which words name an image and how its file is read. It must not know what becomes of it. Start from [`mentioned`].
+//! Owns which words name an image and how its file is read. It must not know how the image is sent.
+//! Start from [`mentioned`].
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -14,10 +16,12 @@ use super::render::one_line;
 use crate::message::Attachment;
 use crate::message::blob::MAX_IMAGE_BYTES;
 
-/// Most images of one message. APIs take 20 and more; a person who names that many means something else.
+/// Maximum number of images in one message. APIs accept 20 and more, but a text that names that
+/// many is hardly meant to attach them.
 const MAX_IMAGES: usize = 10;
 
-/// Ends of the names of files that models take as images. Their first bytes decide; without one of these nobody means an image.
+/// File extensions of images that models accept. The first bytes of a file decide its format; a
+/// word without one of these extensions is not taken for an image.
 const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
 /// Widest line about an image, in columns.
@@ -26,8 +30,8 @@ const MAX_LINE: usize = 400;
 /// An image that was named, or why it cannot be shown.
 pub(super) type Named = Result<(PathBuf, Attachment), String>;
 
-/// Finds images that a text names: `@shot.png`, `@"my shot.png"`, `@~/shot.png`. Paths are those of the workspace; what names no
-/// file is a word like others.
+/// Finds images that a text names: `@shot.png`, `@"my shot.png"`, `@~/shot.png`. Relative paths
+/// start at the workspace. A word that names no file stays an ordinary word.
 pub(super) fn mentioned(text: &str, workspace: &Path) -> Vec<Named> {
     let found = places(text, workspace);
     let n_more = found.len().saturating_sub(MAX_IMAGES);
@@ -43,7 +47,7 @@ pub(super) fn mentioned(text: &str, workspace: &Path) -> Vec<Named> {
     images
 }
 
-/// Lines on the images that a text names and the same text without its pastes does not, so that none of them is shown.
+/// Returns lines about images that are named only inside pastes: these are not attached.
 pub(super) fn only_pasted(noted: &str, text: &str, workspace: &Path) -> Vec<String> {
     if noted == text {
         return Vec::new();
@@ -83,7 +87,8 @@ pub(super) fn file(path: &Path) -> Named {
         .map_err(|why| format!("{}: {why}", path.display()))
 }
 
-/// A pasted path of an image, as terminals paste files that are dropped on them, as a word that names it.
+/// A pasted path of an image, as terminals paste files that are dropped on them, as a word that
+/// names it.
 pub(super) fn of_paste(text: &str) -> Option<String> {
     let text = text.trim();
     let quoted = |mark: char| text.strip_prefix(mark)?.strip_suffix(mark);
@@ -145,7 +150,7 @@ fn is_named_as_image(path: &Path) -> bool {
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
-    // A pipe under the name of an image is not waited for.
+    // `O_NONBLOCK`: opening a FIFO with the name of an image must not block.
     let open = || -> std::io::Result<(File, bool)> {
         let file = OpenOptions::new()
             .read(true)
@@ -199,7 +204,7 @@ mod tests {
         }
         let refused = of("@no.png").remove(0).unwrap_err();
         assert!(refused.contains("PNG, JPEG, GIF and WebP"), "{refused}");
-        // A folder of that name, and a pipe that nobody writes to.
+        // A directory of that name, and a FIFO without a writer.
         std::fs::create_dir(folder.path().join("f.png")).unwrap();
         assert!(of("@f.png").remove(0).unwrap_err().contains("no file"));
         let pipe = folder.path().join("p.gif");

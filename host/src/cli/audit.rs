@@ -1,4 +1,5 @@
-//! `rind session audit`: what the plugin audit-log wrote of a session, and whether anybody touched it.
+//! `rind session audit`: shows the log that the plugin audit-log wrote of a session, and whether it
+//! was tampered with.
 
 mod texts;
 
@@ -26,7 +27,7 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     let paths = environment::paths(None)?;
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_any(&args.session, &paths.workspace)?;
-    // What subagents did stands in the log of the session above them.
+    // The log of the parent session also records its subagents.
     let (id, agent) = match id.split_once('/') {
         Some((above, below)) => (above.to_owned(), below.rsplit('/').next()),
         None => (id.clone(), None),
@@ -63,7 +64,7 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     ))
 }
 
-/// Reads and checks the audit log of a session; `None` when there is none and nothing says that there should be one.
+/// Reads and checks the audit log of a session; `None` if there is none and no record requires one.
 pub(super) fn checked(paths: &Paths, session: &str) -> anyhow::Result<Option<Checked>> {
     let (entries, _) = SessionStore::new(paths.sessions()).read(session)?;
     let files = files(&folder(paths, session))?;
@@ -74,8 +75,8 @@ pub(super) fn checked(paths: &Paths, session: &str) -> anyhow::Result<Option<Che
     Ok((is_kept || !checked.gaps.is_empty()).then_some(checked))
 }
 
-/// Returns the gaps of the log: failures of the plugin that the host recorded, and turns that ended without the plugin.
-/// `is_kept` says whether there is a log at all.
+/// Returns the gaps of the log: failures of the plugin that the host recorded, and turns that ended
+/// without the plugin. `is_kept` says whether there is a log at all.
 fn gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
     let ended: BTreeSet<u32> = lines
         .iter()
@@ -85,7 +86,7 @@ fn gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
     let mut gaps = Vec::new();
     for entry in entries {
         match &entry.body {
-            // What stands before is told of by the log of that session.
+            // The log of the parent session covers everything before the fork.
             Body::Forked { .. } => gaps.clear(),
             Body::AuditGap {
                 agent,
@@ -159,7 +160,8 @@ fn json(checked: &Checked, changed: Option<&Vec<String>>) -> anyhow::Result<()> 
     render::json(&value)
 }
 
-/// One line: number, time, turn and agent, what happened. A model may call for a tool whose name has line breaks in it.
+/// One line: number, time, turn and agent, event. Escapes line breaks: a model may call a tool
+/// whose name contains them.
 fn row(line: &Line) -> String {
     let time = i64::try_from(line.time)
         .ok()

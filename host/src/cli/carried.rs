@@ -1,8 +1,9 @@
-//! Plugins that the program carries: the core, and an example for demos. They are read from memory, so there is nothing to
-//! install, and nothing that another process could replace while they are loaded.
+//! Plugins that the program carries: the core, and an example for demos. They are read from memory,
+//! so there is nothing to install, and nothing that another process could replace while they are
+//! loaded.
 //!
-//! The binary hands them to [`main`](super::main); the build script of its package compiles them. Their folders lie below the path of
-//! the program itself, where no file can be.
+//! The binary hands them to [`main`](super::main); the build script of its package compiles them.
+//! Their folders lie below the path of the program itself, where no file can be.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -13,20 +14,20 @@ use crate::grant::held::HeldFolder;
 use crate::operator::managed::CarriedPlugins;
 use crate::plugin::precompiled::Precompiled;
 
-/// Folders `plugins` and `examples`, with a folder for each plugin, and `compiled` with the native code of each component. A program
-/// has them once and for all.
+/// Folders `plugins` and `examples`, with a folder for each plugin, and `compiled` with the native
+/// code of each component. A program has them once and for all.
 static FILES: OnceLock<&'static Dir<'static>> = OnceLock::new();
 
 const CORE: &str = "plugins";
 const EXAMPLES: &str = "examples";
 const COMPILED: &str = "compiled";
 
-/// Name that stands for the program where the system does not tell its path.
+/// Fallback name of the program if the system does not report its path.
 const PROGRAM: &str = "rind";
 
 /// Sets the files, at the start of the program.
 pub(super) fn carry(files: &'static Dir<'static>) {
-    // Only the second call in a process fails, and there is none.
+    // `set` fails only at a second call in a process, and there is none.
     let _ = FILES.set(files);
 }
 
@@ -49,7 +50,8 @@ pub(super) fn files() -> HeldFolder {
     HeldFolder::of(program(), files)
 }
 
-/// Returns the native code of the carried plugins. The name of each file is the digest of the component.
+/// Returns the native code of the carried plugins. The name of each file is the digest of the
+/// component.
 fn precompiled() -> Precompiled {
     let folder = FILES.get().and_then(|carried| carried.get_dir(COMPILED));
     let files = folder.into_iter().flat_map(Dir::files);

@@ -43,7 +43,7 @@ pub(super) async fn check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
     let folders = plugin_folders(&args.folders)?;
     let mut all = Vec::new();
     let mut n_fixed = 0;
-    // Sees what a plugin alone does not show: that a session would offer another tool in the place of one of its own.
+    // Load the other plugins too, to find tools whose names collide.
     let others = super::plugin::load(&PluginArgs::default()).await.ok();
     let taken: Vec<(String, String)> = others.iter().flat_map(tools_of).collect();
     for folder in &folders {
@@ -123,7 +123,7 @@ pub(super) fn plugin_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> 
         within.sort();
         folders.append(&mut within);
     }
-    // Named twice, a plugin is looked at once.
+    // Check a plugin once, even if it is named twice.
     let mut seen = Vec::new();
     folders.retain(|folder| {
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.clone());

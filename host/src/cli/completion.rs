@@ -1,7 +1,8 @@
-//! Completions for shells: commands and flags, and the names of what is there, of plugins, sessions and models.
+//! Completions for shells: commands and flags, and the names of plugins, sessions and models.
 //!
-//! The shell calls the program for every completion, so they know what was installed a moment ago. Nothing of a plugin is run for
-//! it, nothing of a project is read, and where something cannot be read there is simply less to choose from.
+//! The shell calls the program for every completion, so plugins installed a moment ago are
+//! proposed. No plugin runs and no file of the project is read for a completion; sources that
+//! cannot be read are skipped.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -38,7 +39,7 @@ pub(super) fn answer_shell() {
         .complete();
 }
 
-/// Prints what a shell has to read so that it asks.
+/// Prints the shell code that registers the completions.
 pub(super) fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitStatus> {
     let shells = Shells::builtins();
     let name = args.shell.to_string();
@@ -141,7 +142,7 @@ fn entries(folder: &str) -> impl Iterator<Item = PathBuf> {
 }
 
 fn proposed(all: impl Iterator<Item = CompletionCandidate>) -> Vec<CompletionCandidate> {
-    // A name that is no single word would be one to quote; a shell completes words.
+    // Skip names that would need quotes: a shell completes words.
     let is_word = |value: &OsStr| {
         let text = value.to_str();
         text.is_some_and(|text| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()))

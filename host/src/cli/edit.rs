@@ -9,9 +9,10 @@ use toml_edit::{DocumentMut, Item, Table, Value};
 use super::exit_code::Usage;
 use crate::disk::{private_folder, replace_private};
 
-/// Sets values under their keys. A new file begins with `head`. Returns whether that changed anything.
+/// Sets values under their keys. A new file begins with `head`. Returns whether that changed
+/// anything.
 pub(super) fn set(file: &Path, head: &str, values: &[(&[&str], Value)]) -> anyhow::Result<bool> {
-    // What a link leads to is changed, and the link stays.
+    // Edit the target of a symlink, and keep the symlink.
     let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let (head, text) = match fs::read_to_string(file) {
         Ok(text) => ("", text),
@@ -29,7 +30,8 @@ pub(super) fn set(file: &Path, head: &str, values: &[(&[&str], Value)]) -> anyho
     if let Some(folder) = file.parent() {
         private_folder(folder)?;
     }
-    // Not parsed: a comment in front of nothing would end up behind the table.
+    // Prepend the head as text: in an otherwise empty document, a parsed comment would move after
+    // the table.
     replace_private(file, format!("{head}{document}").as_bytes())?;
     Ok(true)
 }
@@ -39,7 +41,7 @@ fn set_one(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::Result<bo
     let mut table = table;
     for (n, key) in sections.iter().enumerate() {
         table = inner(table, key).ok_or_else(|| Usage(format!("its `{key}` is not a table")))?;
-        // A table of tables alone needs no line of its own.
+        // A table that contains only tables needs no header line.
         table.set_implicit(n + 1 < sections.len());
     }
     let before = table.get(last).and_then(Item::as_value);

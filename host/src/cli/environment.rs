@@ -1,5 +1,5 @@
-//! Reads the environment of the process and resolves the workspace: the one value that the
-//! operator's rules are given.
+//! Reads the environment of the process and resolves the workspace, as one value for the operator's
+//! rules.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -43,8 +43,8 @@ pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     environment().paths(&workspace)
 }
 
-/// Reads the settings for a workspace, among them those of its project when it is trusted. Nobody
-/// is asked.
+/// Reads the settings for a workspace, including those of its project if it is trusted. Asks no
+/// questions.
 pub(super) async fn project_setup(
     workspace: Option<&Path>,
     model: &ModelSelection,

@@ -1,4 +1,4 @@
-//! Events as lines of JSON in a file: those of `--json`, for programs that follow what a person sees.
+//! Events as lines of JSON in a file, as `--json` prints them, for programs that follow a session.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -29,7 +29,7 @@ impl EventFile {
         })
     }
 
-    /// Appends an event. A file that cannot be written is told of once, and the turn goes on.
+    /// Appends an event. A write error is reported once, and the turn continues.
     pub(super) fn write(&mut self, event: &Stamped) {
         let Some(file) = &mut self.file else {
             return;
@@ -46,7 +46,7 @@ impl EventFile {
     }
 }
 
-/// Appends a line in one piece, or takes what was written of it back: readers must not find half a line.
+/// Appends a whole line, or truncates a partial write: readers must not find half a line.
 fn append(file: &mut File, line: &str) -> std::io::Result<()> {
     let before = file.metadata().ok().filter(|found| found.is_file());
     let written = file.write_all(line.as_bytes());
@@ -55,7 +55,7 @@ fn append(file: &mut File, line: &str) -> std::io::Result<()> {
         && let Ok(now) = file.metadata()
         && now.len().saturating_sub(before.len()) < line.len() as u64
     {
-        // Where that fails too, the last line is torn.
+        // If truncation fails too, the last line stays torn.
         let _ = file.set_len(before.len());
     }
     written

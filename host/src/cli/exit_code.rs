@@ -55,7 +55,8 @@ pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
         cause.is::<config::Error>()
             || cause.is::<PolicyError>()
             || cause.is::<Usage>()
-            // The model's failures during a turn are events; here it is a wrong name, a missing key, a bad script.
+            // Failures of the provider during a turn are events; at this point the error is a wrong
+            // name, a missing key or a bad script.
             || cause.is::<provider::Error>()
             || matches!(
                 cause.downcast_ref(),
@@ -67,7 +68,8 @@ pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
         matches!(cause.downcast_ref(), Some(agent::Error::Guard(_)))
             || matches!(cause.downcast_ref(), Some(Required { .. } | Relied { .. }))
     };
-    // As the outermost context it is not in the chain itself.
+    // Check the error itself too: `chain` yields a wrapper for its outermost context, which does
+    // not downcast.
     if error.is::<Usage>() || error.chain().any(is_usage) {
         ExitStatus::Usage
     } else if error.chain().any(is_refused) {

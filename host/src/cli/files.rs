@@ -1,6 +1,6 @@
-//! Files of plugins that are looked at from time to time: those of a source here, those of cases in `case::watch`.
+//! Polls files of plugins: those of a source here, those of cases in `case::watch`.
 //!
-//! Files are looked at, and not the events of the file system: those are lost on shared and layered file systems, which are
+//! Polling is used because file system events are lost on shared and layered file systems, such as
 //! those of containers, and there are a few dozen files at most.
 
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use crate::plugin::manifest::Manifest;
 /// Time between two looks at the files.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 
-/// Deepest folder that is looked at.
+/// Maximum depth of scanned folders.
 const MAX_DEPTH: usize = 8;
 
-/// Most files that are looked at.
+/// Maximum number of scanned files.
 const MAX_FILES: usize = 10_000;
 
 /// Folders that builds and tools write.
@@ -24,7 +24,7 @@ const WRITTEN: &[&str] = &["target", "node_modules", "__pycache__", "dist", "bui
 /// Files with their times of change and sizes.
 pub(super) type Files = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
-/// Finds the files of a plugin's source: all but its component, what builds write, and what is hidden.
+/// Finds the source files of a plugin: all except its component, build outputs and hidden files.
 pub(super) fn of(dir: &Path) -> Files {
     let component = Manifest::read(dir, None).ok();
     let component = component.and_then(|manifest| manifest.component_path(dir));
@@ -35,7 +35,7 @@ pub(super) fn of(dir: &Path) -> Files {
     found
 }
 
-/// Whether a build writes it beside the source.
+/// Whether a build writes the file into the source folder.
 fn is_lock(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == "Cargo.lock")
 }
@@ -45,7 +45,7 @@ pub(super) async fn change(before: &Files, look: impl Fn() -> Option<Files>) -> 
     let mut last = before.clone();
     loop {
         tokio::time::sleep(LOOK).await;
-        // A folder that is gone may come back: a build may replace it.
+        // Wait for a missing folder: a build may be replacing it.
         let Some(now) = look() else {
             continue;
         };
@@ -64,7 +64,8 @@ pub(super) fn differing<'a>(before: &'a Files, now: &'a Files) -> Option<&'a Pat
     all.find(is_other).map(PathBuf::as_path)
 }
 
-/// Adds the files of a folder and of the folders in it, so many levels deep, where `is_seen` takes the name.
+/// Adds the files of a folder and of the folders in it, so many levels deep, where `is_seen` takes
+/// the name.
 pub(super) fn within(
     found: &mut Files,
     folder: &Path,

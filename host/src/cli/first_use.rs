@@ -1,7 +1,7 @@
-//! The first use: no model is set up, and somebody is at the terminal who can choose one.
+//! The first use: no model is configured, and a person is at the terminal to choose one.
 //!
-//! A key goes into `secrets.toml`, which its owner alone can read; what is chosen goes into the settings. Servers on this machine
-//! are asked for their models at the ports that they usually have.
+//! A key goes into `secrets.toml`, which only its owner can read; the chosen model goes into the
+//! settings. Local servers are probed for their models at their usual ports.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -81,7 +81,7 @@ pub(super) async fn choose(setup: &OperatorSetup) -> anyhow::Result<Option<Selec
     again(paths).map(Some)
 }
 
-/// Selects once more, from what was just written.
+/// Selects again, from the settings just written.
 fn again(paths: &Paths) -> anyhow::Result<Selected> {
     let config = Config::new(Layer::files(&paths.user_config())?);
     let setup = OperatorSetup::new(environment(), paths.clone(), config);
@@ -214,7 +214,7 @@ async fn read_key(paths: &Paths) -> anyhow::Result<bool> {
     let selected = again(paths)?;
     let cancel = CancellationToken::new();
     if let Err(error) = selected.provider.models(&cancel).await {
-        // The key may be right and the network away: it stays, and the turn says more.
+        // Keep the key: it may be right and the network down; the turn reports more.
         render::warn(&format!("{error:#}"));
     }
     Ok(true)
@@ -223,7 +223,7 @@ async fn read_key(paths: &Paths) -> anyhow::Result<bool> {
 /// Keeps a secret in the file of the folder `config`, which only its owner can read.
 fn keep_secret(config: &Path, name: &str, value: &str) -> anyhow::Result<PathBuf> {
     let path = config.join(secrets::FILE_NAME);
-    // A file that others can read is refused here and not when the secret is wanted.
+    // Refuse a file that others can read now, not only when the secret is used.
     secrets::read_file(&path)
         .and_then(|_| edit::set(&path, "", &[(&[name], value.into())]))
         .with_context(|| Usage(format!("keep {name} in {}", path.display())))?;

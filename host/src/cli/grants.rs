@@ -33,7 +33,7 @@ pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitSta
         return Ok(ExitStatus::of(n_revoked > 0));
     }
     if let Some(project) = &args.distrust {
-        // A project that is gone can still be forgotten.
+        // Fall back to the given path, so that a deleted project can be forgotten.
         let path = project.canonicalize().unwrap_or_else(|_| project.clone());
         let was_trusted = projects.forget(&path)?;
         let text = if was_trusted {

@@ -1,4 +1,4 @@
-//! The prompt of a turn: what was typed, and what is piped in.
+//! The prompt of a turn: typed text and piped input.
 
 use std::io::{IsTerminal, Stdin};
 use std::time::{Duration, Instant};
@@ -16,21 +16,22 @@ const MAX_BYTES: u64 = 16 << 20;
 /// Time without standard input after which a notice says that Rind waits for it.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Longest wait for the first byte of a pipe or socket beside a prompt, when no program is seen that would write it.
+/// Timeout for the first byte of a pipe or socket next to a prompt, if no writer is found.
 ///
-/// A program that starts Rind often leaves standard input open and never writes to it; Claude Code goes on after 3 s, Codex
-/// waits for ever.
+/// A program that starts Rind often leaves standard input open and never writes to it; Claude Code
+/// goes on after 3 s, Codex waits for ever.
 const FIRST_BYTE: Duration = Duration::from_secs(5);
 
 /// Longest silence after the first byte, on the same condition.
 const NEXT_BYTE: Duration = Duration::from_secs(30);
 
-/// The prompt that was typed, with what is piped in as a block after it; or what is piped in alone, when nothing or `-` was
-/// typed. Without `reads_stdin` standard input is for something else.
+/// Returns the typed prompt, with piped input as a block after it; or piped input alone, if nothing
+/// or `-` was typed. Without `reads_stdin` standard input has another use.
 ///
-/// Beside a prompt, standard input must not hold up the turn for ever. A file is read to its end. A pipe is waited for as long
-/// as a program that is not one of ours holds its other end, as `git` does in `git diff | rind run …`: it will write or end.
-/// Where none is seen, bounds apply, and the person and the model are told.
+/// Next to a prompt, standard input must not block the turn forever. A file is read to its end. A
+/// pipe is read without timeout as long as a program that is not one of ours holds its other end,
+/// as `git` does in `git diff | rind run …`: it will write or exit. If no writer is found, timeouts
+/// apply, and the person and the model are told.
 pub(super) fn prompt(typed: Option<&str>, reads_stdin: bool) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     let text = match typed {
@@ -52,7 +53,7 @@ pub(super) fn prompt(typed: Option<&str>, reads_stdin: bool) -> anyhow::Result<S
     Ok(text)
 }
 
-/// The prompt that a command made, with what is piped in as a block after it.
+/// Returns the prompt of a command, with piped input as a block after it.
 pub(super) fn with_piped(text: &str) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     match is_piped(&stdin) {
@@ -61,7 +62,8 @@ pub(super) fn with_piped(text: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Whether somebody gave standard input to read: a pipe, a file or a socket, and not a terminal or `/dev/null`.
+/// Whether standard input is meant to be read: a pipe, a file or a socket, and not a terminal or
+/// `/dev/null`.
 fn is_piped(stdin: &Stdin) -> bool {
     use rustix::fs::FileType;
     let kind = rustix::fs::fstat(stdin).map(|found| FileType::from_raw_mode(found.st_mode));
@@ -71,7 +73,7 @@ fn is_piped(stdin: &Stdin) -> bool {
     )
 }
 
-/// A prompt with what is piped in beside it.
+/// Returns a prompt with piped input after it.
 fn beside(prompt: &str, stdin: &Stdin) -> anyhow::Result<String> {
     let Piped { text, is_cut } = read(stdin, Wait::Bounded)?;
     let with = with_block(prompt, text.trim_end());
@@ -128,7 +130,7 @@ fn read(stdin: &Stdin, wait: Wait) -> anyhow::Result<Piped> {
         match rustix::io::read(stdin, &mut buffer[..]) {
             Ok(0) => break,
             Ok(count) => bytes.extend_from_slice(&buffer[..count]),
-            // Whoever started us may have made it non-blocking.
+            // The parent process may have made the descriptor non-blocking.
             Err(Errno::INTR | Errno::AGAIN) => {}
             Err(Errno::ISDIR) => bail_usage!("standard input is a folder; give it a file"),
             Err(errno) => return Err(errno).context("read standard input"),
@@ -175,8 +177,8 @@ fn is_readable(stdin: &Stdin, most: Duration) -> anyhow::Result<bool> {
     }
 }
 
-/// Whether a program is seen that will write to this pipe or end: one that has its other end open and did not start us. The
-/// programs above us may hold it open for as long as we run.
+/// Whether a program is seen that will write to this pipe or end: one that has its other end open
+/// and did not start us. The programs above us may hold it open for as long as we run.
 #[cfg(target_os = "linux")]
 fn has_writer(stdin: &Stdin) -> bool {
     use std::os::fd::AsRawFd;
@@ -203,7 +205,7 @@ fn above() -> Vec<u32> {
     let mut above = vec![std::process::id()];
     let parent = |id: u32| {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // The name before it may contain anything.
+        // Split after the process name, which may itself contain `) `.
         let (_, rest) = stat.rsplit_once(") ")?;
         rest.split(' ').nth(1)?.parse::<u32>().ok()
     };
@@ -223,7 +225,7 @@ fn writes_to(id: u32, pipe: &std::path::Path) -> bool {
     let open = std::fs::read_dir(format!("/proc/{id}/fd"));
     open.into_iter().flatten().flatten().any(|entry| {
         let is_it = std::fs::read_link(entry.path()).is_ok_and(|target| target == pipe);
-        // The mode of the link says how the descriptor is open.
+        // The mode of the link in `/proc/PID/fd` shows how the descriptor is open.
         let mode = entry
             .path()
             .symlink_metadata()

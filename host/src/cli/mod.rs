@@ -1,7 +1,8 @@
-//! The command line: the one place that reads arguments, the environment and the current folder.
+//! The command line: the only module that reads arguments, the environment and the current folder.
 //!
-//! Each command is a file; everything a user sees goes through `render`. Arguments and the environment are resolved once, into the settings that `operator` makes a
-//! host of. Nothing else in the crate may depend on this module.
+//! Each command is a file; all output to the user goes through `render`. Arguments and the
+//! environment are resolved once, into the settings from which `operator` builds a host. Nothing
+//! else in the crate may depend on this module.
 
 mod alone;
 mod approve;
@@ -70,8 +71,8 @@ use exit_code::ExitStatus;
 /// Time that leftover tasks have to end when the program ends.
 const SHUTDOWN: Duration = Duration::from_millis(200);
 
-/// Runs the program. `carried` has the plugins that it carries: a folder for each of the core in `plugins`, and of those for demos in
-/// `examples`.
+/// Runs the program. `carried` contains the bundled plugins: a folder for each core plugin in
+/// `plugins`, and for each demo plugin in `examples`.
 #[must_use]
 pub fn main(carried: &'static include_dir::Dir<'static>) -> ExitCode {
     carried::carry(carried);
@@ -80,7 +81,8 @@ pub fn main(carried: &'static include_dir::Dir<'static>) -> ExitCode {
         return exit;
     };
     render::error(&anyhow::anyhow!("{why}"));
-    // How a turn ended says more than that not all of it could be written.
+    // A failed write changes the exit code only if the turn succeeded: the end of the turn says
+    // more.
     if exit == ExitStatus::Done.into() {
         ExitStatus::Failed.into()
     } else {
@@ -89,7 +91,7 @@ pub fn main(carried: &'static include_dir::Dir<'static>) -> ExitCode {
 }
 
 fn run_program() -> ExitCode {
-    // Before anything else is started in this process: these must be alone in it.
+    // Run a hidden command before anything else starts: it must be alone in its process.
     if let Some(exit) = hidden_command() {
         return exit;
     }
@@ -120,13 +122,14 @@ fn run_program() -> ExitCode {
         render::error(&error);
         exit_code::of_error(&error)
     });
-    // A thread that waits for a line of input would hold the exit up for ever.
+    // Limit the shutdown: a thread that is blocked reading input would delay the exit forever.
     runtime.shutdown_timeout(SHUTDOWN);
     exit.into()
 }
 
-/// Puts `chat` before options of a chat and before a first prompt: `rind -c`, `rind "fix the test"`. A single word is a command,
-/// since a misspelt one is not to be sent to a model.
+/// Inserts `chat` before options of a chat and before a first prompt, as in `rind -c` and `rind
+/// "fix the test"`. A single word stays a command, so that a misspelt command is not sent to a
+/// model.
 fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
     const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
     let first = words.get(1).map(|word| word.to_string_lossy());
@@ -140,7 +143,7 @@ fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// A chat, for somebody at a terminal who named no command.
+/// Returns the chat command, if no command was named and a person is at a terminal.
 fn chat_where_it_can() -> Option<Command> {
     let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     has_terminal.then(|| Command::Chat(ChatArgs::default()))
@@ -153,7 +156,7 @@ fn no_command() -> clap::Error {
     clap::Error::raw(ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, help).with_cmd(&command)
 }
 
-/// Shows what `clap` has to say: the help that was asked for, or what is wrong with the arguments.
+/// Prints the text of `clap`: the requested help, or the error in the arguments.
 fn help_or_error(said: &clap::Error) -> ExitCode {
     let text = said.render();
     if said.use_stderr() {
@@ -165,7 +168,7 @@ fn help_or_error(said: &clap::Error) -> ExitCode {
     }
 }
 
-/// Runs what Rind starts itself for, when this is that.
+/// Runs a hidden command, for which Rind starts itself, if this is one.
 fn hidden_command() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     let command = args.next()?;
@@ -247,14 +250,15 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Whether the command is for somebody who writes a plugin and watches it.
+/// Whether the command is for the author of a plugin, who watches its log.
 fn is_author(command: &Command) -> bool {
     let dev = |command: &PluginCommand| matches!(command, PluginCommand::Dev(_));
     matches!(command, Command::Plugin { command } if dev(command))
 }
 
-/// Logs are for those who look for them: `RIND_LOG=debug`, `RIND_LOG=plugin=info`. What plugins write is kept besides for a demo
-/// that reports on them. With `limits_plugins` each of them has a number of lines a minute, unless `RIND_LOG` asks for all.
+/// Logs are opt-in: `RIND_LOG=debug`, `RIND_LOG=plugin=info`. Log lines of plugins are also kept
+/// for a demo that reports on them. With `limits_plugins` each plugin has a number of lines a
+/// minute, unless `RIND_LOG` asks for all.
 fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool) {
     let by_default = if shows_plugins {
         "warn,plugin=debug"
@@ -275,6 +279,6 @@ fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool)
     let log = tracing_subscriber::registry()
         .with(stderr)
         .with(hears_plugins.then(demo::heard::layer));
-    // Only the second call in a process fails, and there is none.
+    // `try_init` fails only at a second call in a process, and there is none.
     let _ = log.try_init();
 }

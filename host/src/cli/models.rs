@@ -1,4 +1,4 @@
-//! `rind models`: what the provider offers.
+//! `rind models`: lists the models of the provider.
 
 use anyhow::Context;
 use clap::Args as ClapArgs;
@@ -43,7 +43,7 @@ pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
     let setup = project_setup(None, &model, false).await?;
     let selected = model::select(&setup, &model, None)?;
     let names = selected.provider.models(&CancellationToken::new()).await;
-    // Not a fault of the command line, as the errors of choosing a model are.
+    // Hide the type of the error: it is no usage error, unlike the errors of selecting a model.
     let failed = |error| anyhow::anyhow!("{:#}", anyhow::Error::new(error));
     let names = names.map_err(failed).context("list the models")?;
     let prices: Prices = setup.config.section()?;

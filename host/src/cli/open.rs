@@ -1,5 +1,5 @@
-//! Opens a session for one turn (`run`) and for many (`chat`), or makes the host for several
-//! (`serve`), with the person at the terminal as the one who is asked.
+//! Opens a session for one turn (`run`) or many (`chat`), or builds the host for several sessions
+//! (`serve`). The person at the terminal answers the questions.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl RunFrontend for TerminalFrontend {
     }
 
     fn on_compile(&self) -> Option<OnCompile> {
-        // The first start of a version takes long enough for a person to wonder.
+        // The first compilation takes long enough for a person to wonder.
         self.has_terminal.then(render::plugins::on_compile)
     }
 
@@ -80,25 +80,25 @@ pub(super) struct Prepared {
     exits: ExitAtSignals,
 }
 
-/// A host with what belongs to it.
+/// A host with its setup and channels.
 pub(super) struct Ready {
     pub(super) run: ReadyRun,
     questions: UnboundedReceiver<Asked>,
-    /// Exit at signals, until whoever listens for them from then on drops it.
+    /// Exit at signals, until the new listener for signals drops it.
     pub(super) exits: ExitAtSignals,
 }
 
-/// An open session with what belongs to it.
+/// An open session with its setup and channels.
 pub(super) struct Opened {
     pub(super) session: Session,
-    /// Questions about tool calls; none come when nobody answers.
+    /// Questions about tool calls; empty if no person answers.
     pub(super) questions: UnboundedReceiver<Asked>,
     pub(super) setup: OperatorSetup,
     /// The way in which commands run.
     pub(super) commands: ShellCommands,
     /// The model and why it is this one, in words.
     pub(super) chosen: String,
-    /// Exit at signals, until whoever listens for them from then on drops it.
+    /// Exit at signals, until the new listener for signals drops it.
     pub(super) exits: ExitAtSignals,
 }
 
@@ -150,7 +150,7 @@ impl Prepared {
     }
 }
 
-/// Collects what built-in commands tell of.
+/// Collects the facts that built-in commands show.
 fn about(run: &PreparedRun) -> anyhow::Result<About> {
     let policy: ToolPolicy = run.setup.config.section()?;
     Ok(About {

@@ -1,4 +1,5 @@
-//! The questions about plugins and projects: what they ask for, in whose words, and what changed since the last answer.
+//! The questions about plugins and projects: their requests, texts quoted from them, and changes
+//! since the last answer.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use crate::grant::project::ProjectTrust;
 use crate::grant::{combined, in_words};
 use crate::operator::project::{AskProject, ProjectContents, ProjectQuestion, ProjectYes};
 
-/// Asks what a plugin may do. The end of input is a no.
+/// Asks which permissions a plugin gets. The end of input is a no.
 pub(super) async fn ask_plugin(question: &Question) -> Option<Yes> {
     let parse = |line: &str| match line.to_lowercase().as_str() {
         "o" | "once" => Some(Some(Yes::Once)),

@@ -1,7 +1,7 @@
 //! Puts a question of a plugin to the person at the terminal.
 //!
-//! The plugin is named in the line that asks, its texts are one escaped line each, and nothing that is typed for a tool call can
-//! answer it: a yes is a yes to this question alone.
+//! The plugin is named in the line that asks, its texts are one escaped line each, and nothing that
+//! is typed for a tool call can answer it: a yes is a yes to this question alone.
 
 use super::question::{Line, Screen, yes_or_no};
 use super::render::{BOLD, DIM, PLUGIN, WARN};
@@ -57,7 +57,7 @@ const WARNING: &str =
 /// Parses a line into an answer; `None` when it is not a valid one.
 pub(super) fn parse(line: &str, kind: &QuestionKind) -> Option<PersonAnswer> {
     match kind {
-        // Enter alone is no answer: a plugin must not decide what it means.
+        // Reject an empty line: a plugin must not decide its meaning.
         QuestionKind::Confirm { .. } => yes_or_no(line).map(PersonAnswer::Yes),
         QuestionKind::Choose { options, .. } => {
             let at = line.parse::<usize>().ok()?.checked_sub(1)?;

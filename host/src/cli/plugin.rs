@@ -1,4 +1,4 @@
-//! `rind plugin`: list, inspect, build, and what has files of its own.
+//! `rind plugin`: list, inspect and build; other subcommands have files of their own.
 
 pub(super) mod dev;
 pub(super) mod new;
@@ -27,7 +27,7 @@ use crate::plugin::manifest::{FILE_NAME, Manifest};
 /// First builds compile the SDK's dependencies, which takes a minute or two on a small machine.
 const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
-/// Collects the plugins that a session in this folder would have. Nobody is asked.
+/// Collects the plugins that a session in this folder would have, without questions.
 pub(super) async fn load_of(args: &PluginArgs) -> anyhow::Result<PluginLoad> {
     let selection = args.selection();
     let setup = project_setup(None, &ModelSelection::default(), selection.trust_project).await?;
@@ -90,7 +90,7 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<ExitStatus> {
         PluginArgs::default()
     };
     let mut load = load_of(&plugin_args).await?;
-    // What is switched off is looked at before it is switched on.
+    // Load disabled plugins too: a person inspects a plugin before enabling it.
     let off = load.switch_all_on();
     let plugins = load.load().await.context("load plugins")?;
     let is_it = |name: &str, trust| {
@@ -147,7 +147,8 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<ExitStatus> {
 }
 
 pub(super) async fn build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
-    // What the loader would refuse is said before minutes of compiling. A folder that is not there is the build's to name.
+    // Report a manifest that the loader would refuse before minutes of compiling. The build itself
+    // reports a missing folder.
     let refused = |dir: &PathBuf| match Manifest::read(dir, None) {
         Err(error @ Error::Manifest { .. }) => Some(error),
         _ => None,
@@ -174,12 +175,13 @@ pub(super) async fn build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
     ))
 }
 
-/// Describes the built plugins that no host would load, with the reasons: a manifest that does not cover its component, tools
-/// or points that cannot be offered. What only an operator decides (settings, grants, other plugins) is not considered here.
+/// Describes the built plugins that no host would load, with the reasons: a manifest that does not
+/// cover its component, tools or points that cannot be offered. Ignores reasons that are up to the
+/// operator (settings, grants, other plugins).
 async fn unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)>> {
     let mut unloadable = Vec::new();
     for plugin in &report.built {
-        // The component may lie in a folder within.
+        // The component may be in a subfolder of the plugin.
         let is_plugin = |folder: &&Path| folder.join(FILE_NAME).is_file();
         let Some(folder) = plugin.path.ancestors().find(is_plugin) else {
             continue;
@@ -191,7 +193,8 @@ async fn unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)
     Ok(unloadable)
 }
 
-/// Builds with cargo's own words as progress, and tells whether those were all shown. Ctrl-C ends cargo too.
+/// Builds with cargo's own words as progress, and tells whether those were all shown. Ctrl-C ends
+/// cargo too.
 async fn build_all(
     dirs: Vec<PathBuf>,
     out: Option<PathBuf>,
@@ -217,7 +220,8 @@ async fn build_all(
     Ok((report.context("build plugins")?, progress.are_lines_shown()))
 }
 
-/// Builds one plugin while something else is on the screen. The error is what its author needs to see.
+/// Builds one plugin while another view owns the screen. The error contains the output that its
+/// author needs.
 async fn build_quietly(dir: &Path, cancel: &CancellationToken) -> Result<(), String> {
     let options = BuildOptions {
         dirs: vec![dir.to_owned()],

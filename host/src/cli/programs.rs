@@ -1,4 +1,5 @@
-//! Programs that follow a turn beside the person: they are told of its events, and may steer it.
+//! Programs that follow a turn in addition to the person: they receive its events, and may steer
+//! it.
 
 use std::path::Path;
 

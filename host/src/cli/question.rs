@@ -1,7 +1,8 @@
-//! A question at the terminal: one bounded screen, whose last line is what can be answered.
+//! A question at the terminal: one bounded screen, with the possible answers on its last line.
 //!
-//! Every text of others in it is one escaped line, or a block whose every row begins with a mark: nothing can look like a part
-//! of the question that it is not. What does not fit is paged through with `v`. Start from [`Screen`].
+//! Foreign text is one escaped line, or a block whose every row begins with a mark, so that it
+//! cannot imitate a part of the question. A text that does not fit is paged through with `v`. Start
+//! from [`Screen`].
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthChar;
@@ -55,19 +56,19 @@ impl Line {
         self
     }
 
-    /// A text of somebody else's: on this line whatever is in it.
+    /// Appends foreign text, escaped to stay on this line.
     pub(super) fn theirs(self, style: Style, text: &str) -> Self {
         self.styled(style, &text::one_line(text))
     }
 
-    /// One line of a block of somebody else's, in which tabs are usual.
+    /// Appends one line of a foreign block, in which tabs are usual.
     pub(super) fn of_block(self, line: &str) -> Self {
         let parts: Vec<String> = line.split('\t').map(text::one_line).collect();
         self.own(&parts.join(TAB))
     }
 
-    /// The rows that it takes on a screen of this width. Broken anywhere: what was added or left out at the end of a row could
-    /// not be told from what was written.
+    /// Returns the rows on a screen of this width. Breaks anywhere, not at blanks: otherwise blanks
+    /// added or dropped at the end of a row could not be told from the original text.
     fn rows(&self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
         let mut row = self.mark.clone();
@@ -99,7 +100,7 @@ impl Line {
 pub(super) struct Screen {
     /// The question, and then its parts. Where not everything fits, each part has its share.
     pub(super) parts: Vec<Vec<Line>>,
-    /// Lines right above the answers, never cut: what an answer covers.
+    /// Lines right above the answers, never cut: the scope of an answer.
     pub(super) covers: Vec<Line>,
     /// Possible answers, as in `[y]es or [n]o`.
     pub(super) keys: String,
@@ -113,10 +114,12 @@ impl Screen {
         self.approve(parse, |_| true).await
     }
 
-    /// Asks until there is an answer that `parse` knows, or no more input: then `None`. As long as a part of the question was
-    /// never on the screen, only an answer counts that `is_no` calls one which allows nothing.
+    /// Asks until there is an answer that `parse` knows, or no more input: then `None`. As long as
+    /// a part of the question was never on the screen, only an answer counts that `is_no` calls one
+    /// which allows nothing.
     ///
-    /// Input typed before the question could be read is dropped, and nothing else is written to the terminal meanwhile.
+    /// Input typed before the question could be read is dropped, and nothing else is written to the
+    /// terminal meanwhile.
     pub(super) async fn approve<T>(
         &self,
         parse: impl Fn(&str) -> Option<T>,
@@ -158,17 +161,18 @@ impl Screen {
         format!("  {view}{}: ", self.keys)
     }
 
-    /// Whether a line asks to view everything. Where any text is an answer it does so only when something is left out.
+    /// Whether a line asks to view everything. Where any text is an answer it does so only when
+    /// something is left out.
     pub(super) fn is_view(&self, line: &str, is_cut: bool) -> bool {
         let is_word = matches!(line.to_lowercase().as_str(), "v" | "view");
         is_word && (is_cut || !self.takes_text)
     }
 
-    /// The rows above the answers, and whether some are left out. On a screen that is too small for the first of them and those of
-    /// what an answer covers, they scroll.
+    /// Returns the rows above the answers, and whether some are left out. If the screen is too
+    /// small even for the first row and the scope of the answer, they scroll.
     pub(super) fn rows(&self, size: Size) -> (Vec<String>, bool) {
         let n_prompt = self.prompt(true).chars().count() / size.columns + 1;
-        // One row more for the answer when it is too long for what is left of the last one.
+        // Reserve another row for an answer that does not fit on the rest of the prompt's last row.
         let n_rows = size.rows.saturating_sub(n_prompt + 1);
         let n_least = rows(&self.covers, size.columns).len() + 1;
         let fitted = self.fitted(size.columns, n_rows.max(n_least));
@@ -197,7 +201,8 @@ impl Screen {
         rows(lines, size.columns)
     }
 
-    /// Shows everything, a screen at a time. Returns whether the last page was reached; `None` at the end of input.
+    /// Shows everything, a screen at a time. Returns whether the last page was reached; `None` at
+    /// the end of input.
     async fn page_through(&self, size: Size) -> Option<bool> {
         let all = self.all_rows(size);
         let mut rest = all.as_slice();
@@ -238,8 +243,9 @@ fn rows<'a>(lines: impl IntoIterator<Item = &'a Line>, columns: usize) -> Vec<St
     lines.flat_map(|line| line.rows(columns)).collect()
 }
 
-/// Fits the rows of each part into `n_free`, in shares as equal as possible; a part that is cut ends with the number of missing
-/// rows. The first row of the first part stands there as long as there is a row at all.
+/// Fits the rows of each part into `n_free`, in shares as equal as possible; a part that is cut
+/// ends with the number of missing rows. The first row of the first part is kept if there is any
+/// row.
 fn fit(parts: Vec<Vec<String>>, n_free: usize) -> Fitted {
     let n_all: usize = parts.iter().map(Vec::len).sum();
     if n_all <= n_free {
@@ -249,7 +255,7 @@ fn fit(parts: Vec<Vec<String>>, n_free: usize) -> Fitted {
         };
     }
     let mut shares = vec![0; parts.len()];
-    // There are more rows than free ones, so that all of these are given away.
+    // The loop ends: the parts have more rows than are free, so all free rows are given away.
     let mut n_left = n_free;
     for at in (0..parts.len()).cycle() {
         if n_left == 0 {

@@ -28,7 +28,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let steers_from_stdin = args.steer_from.as_deref() == Some(Path::new("-"));
     let typed = args.prompt.as_deref();
     let line = typed.filter(|line| command::split(line).is_some());
-    // What is piped in is read once it is known that there is a prompt for it.
+    // Read piped input only once a prompt for it is certain.
     let prompt = match line {
         Some(_) => String::new(),
         None => super::input::prompt(typed, !steers_from_stdin)?,
@@ -94,7 +94,7 @@ pub(super) enum Input {
     Command {
         commands: Commands,
         call: Call,
-        /// Whether what is piped in belongs to the prompt that the command makes.
+        /// Whether piped input belongs to the prompt that the command makes.
         reads_stdin: bool,
     },
 }
@@ -112,7 +112,7 @@ async fn alone(
     show: ShowArgs,
     mut programs: Programs,
 ) -> anyhow::Result<ExitStatus> {
-    // There is no turn: each line that was to steer one comes too late.
+    // No turn runs: report every steering line as too late.
     programs.begin(SteerHandle::default(), &CancellationToken::new(), show.json);
     let (outcome, event) = commands.run_alone(call).await;
     let events = Events::default();
@@ -150,7 +150,7 @@ fn said(outcome: Outcome) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Result of what a run was asked for.
+/// Result of a run.
 enum Ran {
     Turn(TurnOutcome),
     Command(Option<String>),
@@ -186,7 +186,8 @@ async fn act(
     }
 }
 
-/// Runs one turn and shows it to its end. The first Ctrl-C ends the turn in good order, the second the program.
+/// Runs one turn and shows it to its end. The first Ctrl-C interrupts the turn, the second ends the
+/// program.
 pub(super) async fn turn(
     mut session: Session,
     questions: UnboundedReceiver<Asked>,
@@ -206,7 +207,7 @@ pub(super) async fn turn(
         over.clone(),
         programs,
     ));
-    // Made here and not in the task: until then, Ctrl-C ends the process at once.
+    // Register the handler here, not in the task: until it exists, Ctrl-C ends the process at once.
     let interrupted = Interrupts::new().context("listen for Ctrl-C")?;
     tokio::spawn(interrupted.pass_on(cancel.clone()));
     let ran = act(&mut session, input.into(), &cancel).await;
@@ -215,7 +216,7 @@ pub(super) async fn turn(
     over.cancel();
     let _ = shown.await;
     let outcome = match ran {
-        // A command that was interrupted. A session that cannot be written has failed whatever the reason.
+        // The command was interrupted. A session error (`agent::Error`) is a failure even then.
         Err(error) if cancel.is_cancelled() && !error.is::<agent::Error>() => {
             closed?;
             render::error(&error);
@@ -241,7 +242,7 @@ pub(super) async fn turn(
     match exit {
         _ if show.json => {}
         ExitStatus::Done => {}
-        // What was refused is part of the session now.
+        // The refused text is part of the session now.
         ExitStatus::Blocked => render::note(
             "this session contains the blocked text and will be blocked again; start another: rind run \"…\"",
         ),
@@ -270,7 +271,7 @@ pub(super) async fn show_all(
     let mut batch = Vec::new();
     while !is_over {
         tokio::select! {
-            // Events first: a question comes after what led to it.
+            // Events before questions: a question is shown after the events that led to it.
             biased;
             n_events = events.recv_many(&mut batch, MAX_BATCH) => {
                 renderer.show_all(&batch);
@@ -280,8 +281,9 @@ pub(super) async fn show_all(
                 }
                 is_over = n_events == 0;
             }
-            // Not the end of the channel: who else holds a sender does not matter. What was sent before still comes, also behind
-            // an event that another thread is sending: until that is there, nothing comes.
+            // Close the receiver instead of waiting for all senders to drop. Events sent before
+            // still arrive, also behind an event that another thread is still sending: until that
+            // is complete, `recv_many` waits.
             () = over.cancelled(), if !events.is_closed() => events.close(),
             () = cancel.cancelled(), if !is_interrupted => {
                 is_interrupted = true;
@@ -290,7 +292,8 @@ pub(super) async fn show_all(
             Some(asked) = questions.recv() => {
                 renderer.pause();
                 let mut put = pin!(asked.put(&cancel));
-                // The screen is the question's. Programs do not wait for it: one of them may end the turn.
+                // Show no events while the question is on the screen, but pass them to the
+                // programs: one of them may end the turn.
                 let mut unseen = Vec::new();
                 loop {
                     tokio::select! {
@@ -333,7 +336,7 @@ impl Interrupts {
         self.0.recv().await;
         cancel.cancel();
         self.0.recv().await;
-        // The second one is for when ending in good order does not work.
+        // A second signal ends the process at once, in case the orderly shutdown hangs.
         std::process::exit(130);
     }
 }

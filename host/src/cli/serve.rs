@@ -18,16 +18,18 @@ use super::{open, render};
 use crate::event::Stamped;
 use crate::loops::{EndReason, Error, LoopEnd, Loops};
 
-/// Events that wait to be shown; a loop runs again when there is room for those of its last run.
+/// Capacity of the queue of events to show; a loop starts its next run only once the events of its
+/// last run fit.
 const MAX_WAITING_EVENTS: usize = 256;
 
-/// Time that the end of the program waits until the last events were written: a pipe that nobody reads must not keep it.
+/// Timeout for writing the last events at exit: a pipe without a reader must not block it.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
     let file = args.open.events.as_deref().map(EventFile::open);
     let file = file.transpose()?;
-    // Nobody is asked, not even where there is a terminal: a question would stop one loop and then hold what others say.
+    // Ask no questions, even at a terminal: a question would block one loop and hold back the
+    // output of the others.
     let prepared = open::prepare(args.open.run_settings(None, false)?).await?;
     let ready = prepared.host().await?;
     let host = &ready.run.host;
@@ -64,7 +66,8 @@ pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
     Ok(exit(&ends, cancel.is_cancelled()))
 }
 
-/// Shows events on a thread of its own: writing waits while nobody reads, and must not keep signals and loops waiting too.
+/// Shows events on a thread of its own: a write blocks while a pipe has no reader, and must not
+/// block signals and loops.
 fn show(
     mut events: Receiver<Stamped>,
     mut renderer: LoopRenderer,

@@ -1,4 +1,5 @@
-//! `rind session`: what earlier turns left behind. It only reads; a session that is open may be looked at too.
+//! `rind session`: shows the records of earlier turns. Only reads, so a session may be open
+//! meanwhile.
 
 use serde::Serialize;
 

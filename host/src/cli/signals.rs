@@ -1,9 +1,11 @@
-//! Signals at which the program ends in good order, so that no command is left running and files that commands planted are
-//! found. Must not know what is ended. Start from [`AnySignal`].
+//! Signals at which the program shuts down in order, so that no command is left running and files
+//! planted by commands are found. It must not know the parts that are shut down. Start from
+//! [`AnySignal`].
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// A set of signals that mean the same. Once a process has listened for a signal, its default is gone for good.
+/// A set of signals that mean the same. Once a process has listened for a signal, its default is
+/// gone for good.
 pub(super) struct AnySignal(Vec<Signal>);
 
 impl AnySignal {
@@ -26,7 +28,8 @@ impl AnySignal {
         ])
     }
 
-    /// Listens for `Ctrl-\` and `kill`: a closed terminal may be told of more than once.
+    /// Listens for `Ctrl-\` and `kill`, not for the closing of the terminal, which may be signalled
+    /// more than once.
     pub(super) fn kills() -> std::io::Result<Self> {
         Self::new(&[SignalKind::quit(), SignalKind::terminate()])
     }

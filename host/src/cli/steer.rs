@@ -1,7 +1,8 @@
 //! Steering by programs: lines of JSON in, an answer out for each.
 //!
-//! A line is `{"steer": "…"}`, `{"follow_up": "…"}` or `{"cancel": true}`, with an `id` if the answers are to carry one. Each is
-//! answered when it is accepted or refused, and again when the turn took it, a hook dropped it, or it came too late.
+//! A line is `{"steer": "…"}`, `{"follow_up": "…"}` or `{"cancel": true}`, with an `id` if the
+//! answers are to carry one. Each is answered when it is accepted or refused, and again when the
+//! turn took it, a hook dropped it, or it came too late.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -53,7 +54,7 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Lines> {
     };
     let (sender, lines) = mpsc::channel(MAX_LINES);
     let path = path.to_owned();
-    // A thread of its own, which nobody waits for: a pipe may never be opened by whoever is to write to it.
+    // Read on a detached thread: opening a FIFO blocks until it has a writer, maybe forever.
     let thread = std::thread::Builder::new().name("steer-from".to_owned());
     thread
         .spawn(move || read(&path, is_pipe, &sender))
@@ -158,7 +159,7 @@ impl Steering {
         }
     }
 
-    /// Waits for the next line; for ever when there is none.
+    /// Waits for the next line; never returns if there is none.
     pub(super) async fn line(&mut self) -> Line {
         match self.lines.recv().await {
             Some(line) => line,
@@ -205,7 +206,7 @@ impl Steering {
         }
     }
 
-    /// Answers what an event tells of lines.
+    /// Answers the lines that an event is about.
     pub(super) fn take(&mut self, stamped: &Stamped) {
         if !stamped.is_main() {
             return;
@@ -233,7 +234,7 @@ impl Steering {
         }
     }
 
-    /// Answers the lines that no turn took, and those that were not looked at any more.
+    /// Answers the lines that no turn took, and the unread ones.
     pub(super) async fn finish(&mut self) {
         self.too_late();
         let until = Instant::now() + LAST_READ;

@@ -1,4 +1,5 @@
-//! `rind plugin enable` and `disable`: one line in the user's settings, for everywhere or for this project.
+//! `rind plugin enable` and `disable`: one line in the user's settings, for everywhere or for this
+//! project.
 
 use anyhow::Context;
 
@@ -23,7 +24,7 @@ pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit
     } else {
         paths.user_config()
     };
-    // A file of a workspace says which it is for: its name is a number.
+    // Name the workspace in the head of its file: the file name is only a number.
     let head = match args.project {
         true => format!(
             "# Settings for {}\n",
@@ -52,7 +53,8 @@ pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit
     Ok(ExitStatus::Done)
 }
 
-/// Returns the reason why switching has no effect here, when it has none: another file or a policy may decide otherwise.
+/// Returns the reason why switching has no effect here, when it has none: another file or a policy
+/// may decide otherwise.
 async fn in_spite(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
     let load = plugin::load_of(&PluginArgs::default()).await?;
     let plugins = load.load().await.context("load plugins")?;

@@ -1,4 +1,5 @@
-//! Traces for OpenTelemetry: whether the environment asks for them, and what the user is told when they get lost.
+//! Traces for OpenTelemetry: detects whether the environment asks for them, and reports lost ones
+//! to the user.
 
 use std::time::Duration;
 
@@ -12,8 +13,8 @@ use crate::telemetry::Telemetry as Exporter;
 /// Time that the end of the program waits for a collector.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// Variables with the endpoint for traces; the second applies to traces only. Everything else of theirs is read by the library
-/// itself.
+/// Variables with the endpoint for traces; the second applies to traces only. Everything else of
+/// theirs is read by the library itself.
 const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",

@@ -1,5 +1,5 @@
-//! The terminal that a person types at: its size, one line of input at a time, what was typed before it was asked for, and that it
-//! is left as it was.
+//! The terminal of the person: its size, input line by line, discarding of input typed before a
+//! question, and the restoring of its earlier state.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -32,8 +32,8 @@ const SMALLEST: Size = Size {
 /// Period at which a reader checks whether its answer is still wanted.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Time without a key before a question can be answered: one that was meant for something else must not answer a question that
-/// nobody has read.
+/// Time without a key before a question can be answered: a key meant for something else must not
+/// answer a question that the person has not read.
 pub(super) const QUIET: Duration = Duration::from_millis(600);
 
 /// Longest line that is read. Terminals end theirs at 4096 bytes.
@@ -67,17 +67,17 @@ pub(super) fn columns(stream: impl AsFd) -> Option<usize> {
     (told > 0).then(|| usize::from(told).max(SMALLEST.columns))
 }
 
-/// Throws away what was typed and not read yet, also the beginning of a line: it was meant for something else, and must neither
-/// answer a question nor reach the shell. Whether it could be thrown away.
+/// Discards unread input, including an unfinished line: it was meant for something else, and must
+/// neither answer a question nor reach the shell. Returns whether it could be discarded.
 pub(super) fn drop_typed() -> bool {
     let stdin = std::io::stdin();
-    // In the background this would stop the process.
+    // Flush only in the foreground: in the background `tcflush` would stop the process.
     let is_ours = tcgetpgrp(&stdin).is_ok_and(|group| group == rustix::process::getpgrp());
     is_ours && tcflush(&stdin, QueueSelector::IFlush).is_ok()
 }
 
-/// Waits until no line was typed for a moment, and drops those that were: whoever typed them had not read the question that was
-/// just shown.
+/// Waits until no line was typed for a moment, and drops earlier lines: they cannot answer a
+/// question that was only just shown.
 pub(super) async fn settle() {
     loop {
         tokio::time::sleep(QUIET).await;
@@ -87,11 +87,11 @@ pub(super) async fn settle() {
     }
 }
 
-/// Reads one line; `None` at the end of input. When the future is dropped nothing more is read, so that a line that comes later
-/// is there for whoever asks next.
+/// Reads one line; `None` at the end of input. Dropping the future stops the reading, so that a
+/// later line is left for the next caller.
 pub(super) async fn read_line() -> Option<String> {
     let (done, line) = oneshot::channel();
-    // A thread of its own: a read from a terminal cannot be called off, and must not hold up the exit.
+    // Read on a thread: a terminal read cannot be cancelled, and must not delay the exit.
     std::thread::spawn(move || {
         if let Some(line) = wait_for_line(|| done.is_closed()) {
             let _ = done.send(line);
@@ -100,18 +100,18 @@ pub(super) async fn read_line() -> Option<String> {
     line.await.ok()
 }
 
-/// Reads one line that is not shown while it is typed. `asks` is called when nothing typed shows any more. Under an
-/// [`ExitAtSignals`], so that the terminal shows what is typed again however it ends.
+/// Reads one line without echo. Calls `asks` once echo is off. Use it under an [`ExitAtSignals`],
+/// so that echo is restored however the process ends.
 pub(super) async fn read_secret(asks: impl FnOnce()) -> Option<String> {
     let _hidden = Hidden::new();
     asks();
     read_line().await
 }
 
-/// The terminal as it was before it was told not to show what is typed.
+/// State of the terminal before echo was switched off.
 static SHOWN: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// A terminal that does not show what is typed, as long as this lives.
+/// Guard that keeps the echo of the terminal off.
 struct Hidden;
 
 impl Hidden {
@@ -120,7 +120,7 @@ impl Hidden {
             let mut hidden = before.clone();
             hidden.local_modes.remove(LocalModes::ECHO);
             *lock(&SHOWN) = Some(before);
-            // Where it is refused the line is shown, as it is anywhere else.
+            // If the terminal refuses, the line is echoed as usual.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &hidden);
         }
         Self
@@ -139,8 +139,9 @@ fn show_again() {
     }
 }
 
-/// Ends the program at Ctrl-C, at the end of the terminal and at `kill`, as long as this lives: while a session is prepared, nothing
-/// has to end in good order but the terminal. Once a process has listened for a signal, its default is gone for good.
+/// Guard that ends the program at Ctrl-C, at the closing of the terminal and at `kill`: while a
+/// session is prepared, only the terminal needs cleanup. Once a process has listened for a signal,
+/// its default action is gone for good.
 pub(super) struct ExitAtSignals(JoinHandle<()>);
 
 impl ExitAtSignals {
@@ -185,7 +186,7 @@ fn wait_for_line(is_over: impl Fn() -> bool) -> Option<String> {
             Err(_) => return None,
         }
     }
-    // Not through the buffer of `std`: what it read ahead could not be thrown away.
+    // Bypass the buffer of `std`: bytes that it read ahead could not be dropped.
     let mut bytes = [0; MAX_LINE_BYTES];
     let n_read = rustix::io::read(&stdin, &mut bytes).ok()?;
     let text = String::from_utf8_lossy(bytes.get(..n_read)?);

@@ -1,4 +1,4 @@
-//! `rind tools`: what the model may call here, and what the rules say of each.
+//! `rind tools`: lists the tools that the model may call here, and the rules for each.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) struct ToolsArgs {
     json: bool,
 }
 
-/// A tool with what holds for its calls.
+/// A tool with the rules for its calls.
 #[derive(Debug, Serialize)]
 pub(super) struct Described {
     #[serde(flatten)]

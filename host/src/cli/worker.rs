@@ -1,7 +1,8 @@
-//! A process of its own for work on a stranger's text, with limits of stack and time, and on Linux of memory and processor time.
+//! A process of its own for work on untrusted text, with limits of stack and time, and on Linux of
+//! memory and processor time.
 //!
-//! A library that is handed text cannot be stopped: only a process can. It gets its input in a private folder, leaves its output
-//! there, and may touch nothing else. Start from [`Worker`].
+//! A parser in this process could not be stopped; a process can. The worker gets its input in a
+//! private folder, leaves its output there, and may access nothing else. Start from [`Worker`].
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -33,7 +34,8 @@ pub(super) struct Worker {
     /// The hidden command of the program that does it.
     pub(super) command: &'static str,
     pub(super) name: &'static str,
-    /// Deadline: the limit where the kernel has none for processor time. Long, for a machine that is busy.
+    /// Deadline: the limit where the kernel has none for processor time. Long, for a machine that
+    /// is busy.
     pub(super) deadline: Duration,
     /// Processor time, in seconds; on Linux.
     pub(super) max_cpu_seconds: u64,
@@ -44,7 +46,8 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Runs the process until `cancel` is set. Returns its output, which may be cut, and how it ended.
+    /// Runs the process until `cancel` is set. Returns its output, which may be cut, and how it
+    /// ended.
     pub(super) async fn run(
         &self,
         program: &Path,
@@ -59,7 +62,8 @@ impl Worker {
         let args: Vec<OsString> = vec![self.command.into(), private.path().into()];
         let finished = Process {
             args,
-            // The allocator of the binary would otherwise take a gigabyte that it does not use, and the limit counts it.
+            // Without this, the allocator of the binary reserves a gigabyte that it does not use,
+            // which counts towards the limit.
             env: vec![("MIMALLOC_ARENA_EAGER_COMMIT".into(), "0".into())],
             deadline: self.deadline,
             ..Process::bare(program, private.path())
@@ -69,7 +73,7 @@ impl Worker {
         .map_err(|error| error.to_string())?;
         let mut text = String::new();
         if let Ok(output) = File::open(private.path().join(OUTPUT)) {
-            // What was cut is no answer.
+            // A truncated or unreadable output is no answer.
             let _ = output.take(MAX_OUTPUT_BYTES).read_to_string(&mut text);
         }
         Ok((text, finished))
@@ -91,7 +95,8 @@ impl Worker {
             _ if said.contains("overflowed its stack") => {
                 "an expression or a value in it is nested too deeply".to_owned()
             }
-            // At the limit of the kernel: SIGKILL, or SIGXCPU where a lower limit was inherited.
+            // The limit on processor time was reached: SIGKILL, or SIGXCPU if a lower soft limit
+            // was inherited.
             Ending::Signaled(9 | 24) => {
                 format!(
                     "it takes more than {} s of processor time",
@@ -108,7 +113,8 @@ impl Worker {
         format!("the process that {} gave no answer", self.name)
     }
 
-    /// The process, with what follows its command: the private folder. It must be alone in its process.
+    /// Main function of the process; the argument after the command is the private folder. It must
+    /// be alone in its process.
     ///
     /// # Errors
     /// Why the work is not done, for standard error.
@@ -121,13 +127,15 @@ impl Worker {
         end_with_parent();
         cap_memory_and_time(self.max_memory_bytes, self.max_cpu_seconds)
             .map_err(|e| format!("resource limits: {e}"))?;
-        // Where the kernel cannot do it the library still is what it was: safe Rust that was handed text. `rind doctor` says it.
+        // Continue if the kernel does not support confinement: the worker is safe Rust that only
+        // parses text. `rind doctor` reports it.
         if let Err(Obstacle::Failed(why)) = confine_this_process(&folder) {
             return Err(format!("cannot confine it: {why}; try again"));
         }
-        // What a hostile text ends leaves no dump.
+        // Disable core dumps: a hostile text may crash the process.
         hide_process();
-        // On a thread: the stack of this one has the size that somebody set for the shell.
+        // Work on a thread with a set stack size: the main thread's stack has the inherited
+        // `ulimit`.
         let work = std::thread::Builder::new()
             .stack_size(self.stack_bytes)
             .spawn(move || work(&folder).map_err(|e| e.to_string()))

@@ -1,7 +1,8 @@
 //! Compares the messages of a session with the hashes that its audit log has of them.
 //!
-//! Each line of the log about a message must have its message in the session, because the session gets a message before the log
-//! does. The other direction proves nothing: a message that the host adds on its own has no line.
+//! Each line of the log about a message must have its message in the session, because the session
+//! gets a message before the log does. The other direction proves nothing: a message that the host
+//! adds on its own has no line.
 
 use std::collections::BTreeMap;
 

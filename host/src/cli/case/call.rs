@@ -64,13 +64,13 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
     let setup = load.setup();
     check_apart(&setup.paths)?;
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
-    // A plugin may send the answer back.
+    // Repeat the answer without limit: a plugin may reject it and request another.
     let done = Reply {
         times: Some(0),
         ..Reply::text("done")
     };
     let script = Script::new(vec![Reply::call(&args.tool, arguments), done]);
-    // Whoever types the call has approved it; what the rules deny stays denied.
+    // The person who types the call has approved it; calls that the rules deny stay denied.
     let mut policy: ToolPolicy = setup.config.section()?;
     policy.mode = PolicyMode {
         yes: true,

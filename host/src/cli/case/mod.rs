@@ -59,7 +59,8 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
         report.write(*format, file)?;
     }
     render::case::total(&report.cases, ", each warm and cold");
-    // A pipeline without a single case would be green for ever.
+    // Without any case the result is a failure: a CI pipeline that tests nothing would always be
+    // green.
     let is_fine = !report.cases.is_empty() && report.cases.iter().all(Ran::passed);
     Ok(ExitStatus::of(is_fine))
 }
@@ -79,7 +80,8 @@ async fn plugin(
     let suite = match Suite::read(folder) {
         Ok(suite) => suite,
         Err(error) => {
-            // The other plugins are tested, and the reports tell of this one.
+            // A suite that does not parse is a failure in the report; the other plugins are still
+            // tested.
             let ran = unread(folder, &error);
             render::case::ran(&ran);
             return Ok((vec![ran], None));
@@ -99,7 +101,7 @@ async fn plugin(
         .await;
     let costs: Costs = ran
         .iter()
-        // What could not be run cost nothing.
+        // Skip cases that could not run: they have no cost to compare with.
         .filter(|ran| ran.cost != Cost::default())
         .map(|ran| (ran.key(), ran.cost.clone()))
         .collect();

@@ -10,7 +10,7 @@ use super::{TestArgs, test_once};
 use crate::cases::needed::Needed;
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 
-/// Deepest folder within `tests` that is looked at.
+/// Maximum depth of watched folders within `tests`.
 const MAX_DEPTH: usize = 4;
 
 /// Runs the cases until Ctrl-C.
@@ -18,13 +18,13 @@ pub(super) async fn watch(args: &TestArgs) -> anyhow::Result<ExitStatus> {
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     loop {
-        // Before the run: what changes while it runs is run again.
+        // Take the snapshot before the run, so that a change during the run triggers another.
         let before = files(&plugin_folders(&args.folders)?);
         tokio::select! {
             biased;
             _ = &mut interrupt => return Ok(ExitStatus::Interrupted),
             ran = test_once(args) => {
-                // A case that cannot be read is being written.
+                // Report the error and keep watching: the case file may be half written.
                 if let Err(error) = ran {
                     render::error(&error);
                 }
@@ -41,8 +41,8 @@ pub(super) async fn watch(args: &TestArgs) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Finds the files that cases depend on: manifests and components of the plugins and of those that they need, and everything in
-/// `tests`.
+/// Finds the files that cases depend on: manifests and components of the plugins and of those that
+/// they need, and everything in `tests`.
 fn files(folders: &[PathBuf]) -> Files {
     let mut found = Files::new();
     let needed = folders.iter().flat_map(|folder| Needed::of(folder).found);

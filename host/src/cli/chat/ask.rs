@@ -1,7 +1,7 @@
-//! A question that stands in place of the editor until it is answered.
+//! A question that replaces the editor until it is answered.
 //!
-//! It says what is shown, from when on keys answer it, and what a typed line means; it must not know the keys. Start from
-//! [`OpenQuestion`].
+//! Owns the rows of the question, the moment from which keys answer it, and the meaning of a typed
+//! line. It must not know the keys. Start from [`OpenQuestion`].
 
 use tokio::time::Instant;
 
@@ -12,23 +12,23 @@ use super::super::render::{DIM, WARN, styled};
 use super::super::terminal::{QUIET, Size};
 use crate::tool::approval::ApprovalAnswer;
 
-/// Line in place of the answers until keys are taken.
+/// Placeholder for the answers until keys are accepted.
 const NOT_YET: &str = "  answers in a moment; keys are ignored until then";
 
-/// Least rows of a screen on which a row stays free for a second row of what is typed.
+/// Minimum height of a screen that reserves a second row for the typed answer.
 const MIN_SPARE_ROWS: usize = 12;
 
 pub(super) struct OpenQuestion {
     asked: Asked,
     screen: Screen,
     hint: Option<&'static str>,
-    /// First row of the page that is shown in place of the question.
+    /// First row of the open page; `None` shows the question itself.
     page: Option<usize>,
     /// Time from which on keys are taken; `None` until it is drawn.
     opens: Option<Instant>,
     /// Whether keys are taken.
     is_open: bool,
-    /// Whether all of it was on the screen, page by page.
+    /// Whether the whole question was on the screen, page by page.
     is_seen: bool,
 }
 
@@ -50,7 +50,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Rows that are left beside what is typed and `n_tail` rows above that. One row of the terminal stays free.
+    /// Rows left after the typed answer and the `n_tail` rows above it. One row of the terminal
+    /// stays free.
     fn beside(self, n_tail: usize) -> usize {
         let is_spacious = self.size.rows >= MIN_SPARE_ROWS;
         let n_typed = self.n_typed.max(if is_spacious { 2 } else { 1 });
@@ -71,7 +72,7 @@ impl OpenQuestion {
         }
     }
 
-    /// Returns when nobody waits for the answer any more.
+    /// Returns when the asker has dropped the receiver of the answer.
     pub(super) async fn withdrawn(&mut self) {
         self.asked.answer.closed().await;
     }
@@ -94,7 +95,8 @@ impl OpenQuestion {
         self.opens.get_or_insert(now + QUIET);
     }
 
-    /// Whether a key is for the answer. One that comes too soon was meant for something else, and the wait begins anew.
+    /// Whether a key is for the answer. One that comes too soon was meant for something else, and
+    /// the wait begins anew.
     pub(super) fn takes_key(&mut self, now: Instant) -> bool {
         if !self.is_open && self.opens.is_some() {
             self.opens = Some(now + QUIET);
@@ -102,7 +104,7 @@ impl OpenQuestion {
         self.is_open
     }
 
-    /// Returns the rows above what is typed.
+    /// Returns the rows above the typed answer.
     pub(super) fn rows(&self, room: Room) -> Vec<String> {
         if let Some(from) = self.page {
             let (mut rows, n_more) = self.page_rows(from, room);
@@ -118,7 +120,8 @@ impl OpenQuestion {
         if self.is_open {
             rows.extend(tail);
         } else {
-            // As many rows, so that nothing moves when it opens.
+            // Keep the number of rows, so that the screen does not move when the keys become
+            // active.
             rows.push(styled(DIM, NOT_YET));
             rows.extend(tail.iter().skip(1).map(|_| String::new()));
         }
@@ -152,7 +155,8 @@ impl OpenQuestion {
         }
     }
 
-    /// The rows of the page that begins with this row, and how many come after it. On a screen without a row for it, it has none.
+    /// The rows of the page that begins with this row, and how many come after it. On a screen
+    /// without a row for it, it has none.
     fn page_rows(&self, from: usize, room: Room) -> (Vec<String>, usize) {
         let rows = self.screen.all_rows(room.size);
         let n_tail = self.page_tail(rows.len(), room.size).len();
@@ -165,7 +169,8 @@ impl OpenQuestion {
         )
     }
 
-    /// Takes a line. Before a no with a reason is sent, `steer` has the reason: nothing runs between the two.
+    /// Takes a line. Before a no with a reason is sent, `steer` has the reason: nothing runs
+    /// between the two.
     pub(super) fn answer(&mut self, line: &str, room: Room, steer: impl FnOnce(&str)) -> Effect {
         let line = line.trim();
         self.hint = None;
@@ -208,7 +213,7 @@ impl OpenQuestion {
         Effect::Answered(words)
     }
 
-    /// Says no, for somebody who leaves.
+    /// Refuses on behalf of a person who leaves the chat.
     pub(super) fn refuse(mut self) {
         let answer = self.asked.question.unanswered("the chat was closed");
         self.send(answer);
@@ -217,7 +222,7 @@ impl OpenQuestion {
     fn send(&mut self, answer: AskedAnswer) {
         let (nobody, _) = tokio::sync::oneshot::channel();
         let sender = std::mem::replace(&mut self.asked.answer, nobody);
-        // Who asked may be gone by now.
+        // Ignore a closed channel: the asker may be gone by now.
         let _ = sender.send(answer);
     }
 }

@@ -1,4 +1,5 @@
-//! Ends for what is being typed: names and arguments of commands after `/`, files of the workspace after `@`.
+//! Completions of the typed text: names and arguments of commands after `/`, files of the workspace
+//! after `@`.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use ignore::WalkBuilder;
 use super::super::command::{Commands, Completion};
 use super::super::render::{BOLD, DIM, one_line, styled};
 
-/// Most files that are looked at.
+/// Maximum number of scanned files.
 const MAX_FILES: usize = 50_000;
 
 /// Deepest folder that is looked into.
@@ -29,7 +30,7 @@ pub(super) fn files(workspace: &Path) -> Vec<String> {
         .max_depth(Some(MAX_DEPTH))
         .require_git(false)
         .build();
-    // What cannot be read is not offered.
+    // Skip entries that cannot be read.
     let entries = walk.filter_map(Result::ok).skip(1).take(MAX_FILES);
     let names = entries.filter_map(|entry| {
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
@@ -40,7 +41,8 @@ pub(super) fn files(workspace: &Path) -> Vec<String> {
     names.collect()
 }
 
-/// Offset and beginning of a file's name at the end of a text: what follows an `@` that begins a word.
+/// Offset and prefix of the file name at the end of a text: the word after an `@` that begins a
+/// word.
 pub(super) fn file_begun(before: &str) -> Option<(usize, &str)> {
     let word = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let begun = before.get(word..)?.strip_prefix('@')?;
@@ -96,7 +98,8 @@ impl Menu {
     }
 }
 
-/// Files that fit what was typed: first those whose name begins with it, then those that contain it.
+/// Files that match the typed text: first those whose name begins with it, then those that contain
+/// it.
 fn matching<'a>(files: &'a [String], begun: &str) -> Vec<&'a str> {
     let begun = begun.to_lowercase();
     let rank = |file: &str| {

@@ -1,7 +1,7 @@
 //! Changes of files by the built-in tools, as lines with their numbers.
 //!
-//! A file is read when its tool starts and when it has ended, in the task that runs the tool: what is shown is what really changed.
-//! Start from [`Diffs`].
+//! A file is read when its tool starts and again when it ends, in the task that runs the tool, so
+//! that the diff shows the actual change on disk. Start from [`Diffs`].
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,13 +25,14 @@ const CONTEXT: usize = 3;
 /// Most rows of a change that are shown.
 const MAX_ROWS: usize = 40;
 
-/// Longest time in which the fewest changed lines are looked for. The turn waits for it; from then on more may be shown as changed.
+/// Longest time in which the fewest changed lines are looked for. The turn waits for it; from then
+/// on more may be shown as changed.
 const DEADLINE: Duration = Duration::from_millis(50);
 
 /// Built-in tools that write one file.
 const WRITERS: [&str; 2] = ["edit_file", "write_file"];
 
-/// Files before their calls, and what changed, by the id of the call.
+/// Contents of files before their calls and the resulting changes, keyed by call id.
 #[derive(Clone, Default)]
 pub(super) struct Diffs(Arc<Mutex<Known>>);
 
@@ -43,7 +44,7 @@ struct Known {
 
 #[derive(Default)]
 pub(super) struct Changed {
-    /// First lines of it with those around them, each with its number.
+    /// First rows of the diff with context lines, each with its line number.
     pub(super) rows: Vec<String>,
     /// Lines that come after those.
     pub(super) n_more: usize,
@@ -84,11 +85,11 @@ impl Diffs {
     }
 }
 
-/// The text of a file; empty when there is none, and `None` when it is nothing to compare.
+/// Returns the text of a file: empty if the file is missing, `None` if it cannot be compared.
 fn read(path: &Path) -> Option<String> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(String::new()),
-        // Opening anything else could wait for ever.
+        // Read regular files only: opening a FIFO could block forever.
         Ok(found) if found.is_file() && found.len() <= MAX_BYTES => {}
         _ => return None,
     }
@@ -122,7 +123,7 @@ fn changed(before: &str, after: &str) -> Changed {
         let n_left = MAX_ROWS - rows.len();
         rows.extend(between.into_iter().chain(lines).take(n_left));
     }
-    // What is not shown is only counted: a file may have hundreds of thousands of lines.
+    // Count the hidden lines without building them: a file may have hundreds of thousands of lines.
     let n_of = |op: &DiffOp| match op {
         DiffOp::Equal { len, .. } => *len,
         _ => op.old_range().len() + op.new_range().len(),

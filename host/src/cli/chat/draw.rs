@@ -1,4 +1,5 @@
-//! Draws the chat: finished lines once, and below them what still changes, with the editor or a question.
+//! Draws the chat: finished lines once, and below them the region that still changes, with the
+//! editor or a question.
 
 use anyhow::Context;
 use tokio::time::Instant;
@@ -12,7 +13,8 @@ use super::screen::Region;
 impl Live {
     pub(super) fn draw(&mut self) -> anyhow::Result<()> {
         let finished = match &self.question {
-            // Nothing moves while somebody reads a question. What led to it stands above it.
+            // Hold back finished lines while a question is open, so that it does not move. The
+            // lines that led to it are above it already.
             Some(question) if question.is_drawn() => Vec::new(),
             _ => self.view.finished(),
         };
@@ -49,7 +51,7 @@ impl Live {
         let laid = editor.lay_out(size.columns, (size.rows / 2).max(1));
         let n_beside = laid.rows.len() + below.len() + 1;
         let n_skipped = match &self.question {
-            // Its head must stay; `fit` of the screen is for screens of a few rows.
+            // Keep the head of a question; `Screen::fit` cuts rows only on very low screens.
             Some(_) => 0,
             None => (above.len() + n_beside).saturating_sub(size.rows),
         };
@@ -61,7 +63,7 @@ impl Live {
         Region { rows, cursor }
     }
 
-    /// Returns the rows above the editor: what is being written, and what waits.
+    /// Returns the rows above the editor: the unfinished answer and the waiting texts.
     fn above(&self) -> Vec<String> {
         let mut rows = self.view.live();
         rows.push(String::new());

@@ -1,7 +1,8 @@
-//! The text that a person is writing: where the cursor is, what keys do to it, how it stands in rows.
+//! The text that a person is writing: the position of the cursor, the effect of keys, the layout in
+//! rows.
 //!
-//! A long paste is one character of the text, shown as a note, until the text is taken. It must not know terminals or turns.
-//! Start from [`Editor`].
+//! A long paste is one character of the text, shown as a note, until the text is taken. It must not
+//! know terminals or turns. Start from [`Editor`].
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
@@ -14,16 +15,16 @@ const MAX_PASTED_LINES: usize = 8;
 /// A paste of more bytes is shown as a note.
 const MAX_PASTED_BYTES: usize = 1_000;
 
-/// First of the characters that stand for pastes: one that is nobody's.
+/// First placeholder character for pastes, from a private use area of Unicode.
 const FIRST_PASTE: u32 = 0xf_0000;
 
-/// Most pastes of one text.
+/// Maximum number of pastes in one text.
 const MAX_PASTES: u32 = 0xfff;
 
 /// Most states that can be undone.
 const MAX_UNDO: usize = 100;
 
-/// Longest text that is put in as if it was typed, in bytes: each key draws the whole of it anew.
+/// Maximum bytes of a text that is inserted as if typed: each key redraws all of it.
 const MAX_OWN_BYTES: usize = 64 << 10;
 
 const TAB: &str = "    ";
@@ -48,7 +49,7 @@ pub(super) struct Editor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     Own(String),
-    /// A long paste, whose words nobody has read.
+    /// A long paste, shown as a note: the person has not read its words.
     Pasted(String),
 }
 
@@ -133,7 +134,7 @@ impl Editor {
         self.put_own(text);
     }
 
-    /// Puts a text before what is there, on lines of its own; the cursor is at the end.
+    /// Inserts a text before the current one, on lines of its own; the cursor is at the end.
     pub(super) fn put_first(&mut self, pieces: &[Piece]) {
         self.keep();
         let rest = std::mem::take(&mut self.text);
@@ -179,7 +180,8 @@ impl Editor {
         self.at = self.target(to);
     }
 
-    /// Moves a line up or down, as near to the column as there are letters. Whether there was such a line.
+    /// Moves a line up or down, as near to the column as there are letters. Whether there was such
+    /// a line.
     pub(super) fn go_line(&mut self, is_up: bool) -> bool {
         self.is_typing = false;
         let start = self.target(To::LineStart);
@@ -205,7 +207,7 @@ impl Editor {
     pub(super) fn delete(&mut self, to: To) {
         self.keep();
         let mut target = self.target(to);
-        // At the end of a line, the break.
+        // At the end of a line, delete the line break.
         if target == self.at && to == To::LineEnd {
             target = self.target(To::Right);
         } else if target == self.at && to == To::LineStart {
@@ -219,7 +221,7 @@ impl Editor {
         }
     }
 
-    /// Puts back what was deleted last.
+    /// Inserts the text that was deleted last.
     pub(super) fn yank(&mut self) {
         self.keep();
         let killed = std::mem::take(&mut self.killed);
@@ -234,7 +236,7 @@ impl Editor {
         self.is_typing = false;
     }
 
-    /// Lays the text out in rows of at most so many columns, and of those the ones around the cursor.
+    /// Lays the text out in rows of at most `columns`, and returns the rows around the cursor.
     pub(super) fn lay_out(&self, columns: usize, max_rows: usize) -> Laid {
         let mut rows = vec![MARK.to_owned()];
         let mut width = MARK.width();
@@ -253,7 +255,7 @@ impl Editor {
             }
             let shown = self.shown(letter);
             for part in shown.graphemes(true) {
-                // The last column stays free for the cursor.
+                // Keep the last column free for the cursor.
                 if width + part.width() >= columns {
                     rows.push(HANG.to_owned());
                     width = HANG.len();
@@ -289,7 +291,7 @@ impl Editor {
         }
     }
 
-    /// The paste that a character stands for.
+    /// Returns the paste of a placeholder character.
     fn pasted(&self, character: char) -> Option<&str> {
         let number = u32::from(character).checked_sub(FIRST_PASTE)?;
         let paste = self.pastes.get(usize::try_from(number).ok()?);
@@ -452,7 +454,7 @@ mod tests {
         editor.delete(To::Left);
         editor.delete(To::Left);
         assert_eq!(editor.take(), "see ");
-        // Nobody can type what stands for a paste.
+        // A typed placeholder character is replaced: only a paste may create one.
         assert_eq!(typed("\u{f0000}").whole(), "\u{fffd}");
     }
 
@@ -478,7 +480,7 @@ mod tests {
         assert_eq!(other.before().len(), other.text.len());
         other.undo();
         assert_eq!(other.whole(), format!("rest {long}"));
-        // Of a text that is too long to be drawn with each key, only the note is.
+        // A text that is too long to redraw at each key is shown as a note only.
         other.set(&"x".repeat(MAX_OWN_BYTES + 1));
         assert!(other.noted().starts_with("[paste 3"), "{}", other.noted());
     }

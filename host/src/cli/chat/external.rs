@@ -1,4 +1,5 @@
-//! Times when somebody else has the terminal: an editor of the person's own, or the shell while the chat is stopped.
+//! Hands the terminal to another program: the person's editor, or the shell while the chat is
+//! stopped.
 
 use std::io::Write;
 
@@ -15,7 +16,7 @@ use crate::tool::process::foreground::run_with_file;
 const USUAL: &str = "vi";
 
 impl Live {
-    /// Opens what is being written in `$VISUAL` or `$EDITOR`, and takes what is saved there.
+    /// Opens the text being written in `$VISUAL` or `$EDITOR`, and takes over the saved text.
     pub(super) fn open_editor(&mut self) {
         let editor = environment::variable("VISUAL").or_else(|| environment::variable("EDITOR"));
         let editor = editor.unwrap_or_else(|| USUAL.to_owned());
@@ -23,15 +24,17 @@ impl Live {
             Ok(text) => self.editor.set(text.trim_end_matches('\n')),
             Err(error) => self.view.say(warning(&prose(&format!("{error:#}")))),
         }
-        // What was typed there came after the key that opened it.
+        // Count the time in the editor as typing, so that no question opens at once.
         self.last_key = Instant::now();
     }
 
-    /// Stops the program, and with it a running turn, until the shell continues it. What is being written stays.
+    /// Stops the program, and with it a running turn, until the shell continues it. The text in the
+    /// editor stays.
     pub(super) fn suspend(&mut self) {
         let stopped = self.screen.end(&[]).and_then(|()| {
             self.tty.leave();
-            // The group, as the terminal would have done it. One that no shell looks after is not stopped by this.
+            // Signal the whole process group, as the terminal does at Ctrl-Z. An orphaned group is
+            // not stopped by this signal.
             tokio::task::block_in_place(|| kill_current_process_group(Signal::TSTP))?;
             self.tty.enter()
         });
@@ -43,7 +46,7 @@ impl Live {
     }
 
     fn edited(&mut self, editor: &str) -> anyhow::Result<String> {
-        // For nobody else to read.
+        // `tempfile` creates the file with mode 0600.
         let file = tempfile::Builder::new()
             .prefix("rind-")
             .suffix(".md")
@@ -63,7 +66,7 @@ impl Live {
         Ok(self.as_text(written))
     }
 
-    /// A text in another encoding than UTF-8 keeps what can be read of it.
+    /// Decodes the saved text; bytes that are not UTF-8 become `\u{fffd}`, with a warning.
     fn as_text(&mut self, written: Vec<u8>) -> String {
         String::from_utf8(written).unwrap_or_else(|error| {
             let words = "what was saved is not UTF-8: `\u{fffd}` stands for what cannot be read";

@@ -1,4 +1,4 @@
-//! History of what a person said, in this chat and in earlier ones, in a file of their own.
+//! History of the texts that a person sent, in this chat and in earlier ones, kept in a file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -21,7 +21,7 @@ const MAX_TEXT_BYTES: usize = 64 << 10;
 pub(super) struct History {
     path: PathBuf,
     texts: Vec<String>,
-    /// The text that is shown, counted from the last one; `None` is what is being written.
+    /// The shown entry, counted from the last one; `None` is the text being written.
     at: Option<usize>,
     /// The text that was being written when the first older one was asked for.
     begun: String,
@@ -34,7 +34,7 @@ impl History {
         let mut texts = Vec::new();
         if let Ok(file) = File::open(&path) {
             let lines = BufReader::new(file).lines().map_while(Result::ok);
-            // A line that was torn is left out.
+            // Skip a torn line.
             texts.extend(lines.filter_map(|line| serde_json::from_str::<String>(&line).ok()));
         }
         let n_old = texts.len().saturating_sub(MAX_TEXTS);
@@ -48,7 +48,8 @@ impl History {
         history
     }
 
-    /// Adds a text. One that begins with a blank is not kept, as in shells, and neither is a very long one. Whether it is there now.
+    /// Adds a text. Skips a text that begins with a blank, as shells do, and a very long one.
+    /// Returns whether the text is in the history.
     pub(super) fn add(&mut self, text: &str) -> bool {
         (self.at, self.begun) = (None, String::new());
         let text = text.trim_end();
@@ -58,7 +59,8 @@ impl History {
         }
         self.texts.push(text.to_owned());
         if let (Ok(mut file), Ok(line)) = (self.file(false), serde_json::to_string(text)) {
-            // In one write, so that chats side by side do not mix their lines. What is not kept is only missed later.
+            // Append with a single write, so that concurrent chats do not mix their lines. A
+            // failure only loses a history entry.
             let _ = file.write_all((line + "\n").as_bytes());
         }
         true
@@ -88,7 +90,7 @@ impl History {
         }
     }
 
-    /// Opens the file for nobody else to read.
+    /// Opens the file with mode 0600.
     fn file(&self, is_new: bool) -> std::io::Result<File> {
         let mut options = OpenOptions::new();
         options.create(true).mode(0o600);

@@ -1,7 +1,7 @@
 //! Keys and pastes from the bytes of a terminal in raw mode.
 //!
-//! Owns the decoding and nothing else. Of a crate for terminals only this would be used, and each brings features of the crates
-//! that the sandbox is built of. Start from [`Decoder`].
+//! Owns the decoding and nothing else. Of a crate for terminals only this would be used, and each
+//! brings features of the crates that the sandbox is built of. Start from [`Decoder`].
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Input {
@@ -51,7 +51,8 @@ impl Key {
         }
     }
 
-    /// The key with the modifiers as `xterm` counts them: one more than the sum of shift 1, alt 2 and control 4.
+    /// The key with the modifiers as `xterm` counts them: one more than the sum of shift 1, alt 2
+    /// and control 4.
     fn modified(self, modifiers: u32) -> Self {
         let bits = modifiers.saturating_sub(1);
         Self {
@@ -66,7 +67,7 @@ impl Key {
 const ESC: u8 = 0x1b;
 const PASTE_END: &[u8] = b"\x1b[201~";
 
-/// Longest control sequence. What is longer is none that a terminal sends.
+/// Longest control sequence. Terminals send no longer ones.
 const MAX_SEQUENCE_BYTES: usize = 64;
 
 /// Bytes that are not a whole key yet.
@@ -86,7 +87,7 @@ enum Begin {
 }
 
 impl Decoder {
-    /// Takes what was read, and returns what is complete.
+    /// Takes the bytes that were read, and returns the complete inputs.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Input> {
         self.pending.extend_from_slice(bytes);
         let mut inputs = Vec::new();
@@ -111,13 +112,13 @@ impl Decoder {
         }
     }
 
-    /// Whether an escape key was pressed, or the rest of a sequence is still to come. If nothing comes, call
-    /// [`flush`](Self::flush).
+    /// Whether an escape key was pressed, or the rest of a sequence is still to come. If nothing
+    /// comes, call [`flush`](Self::flush).
     pub(super) fn is_undecided(&self) -> bool {
         self.paste.is_none() && self.pending.first() == Some(&ESC)
     }
 
-    /// Takes an undecided escape for the key of that name.
+    /// Resolves an undecided escape as the Escape key.
     pub(super) fn flush(&mut self) -> Vec<Input> {
         if !self.is_undecided() {
             return Vec::new();
@@ -131,7 +132,7 @@ impl Decoder {
     /// Moves the pending bytes to the paste; returns it when it is whole.
     fn pasted(&mut self) -> Option<String> {
         let paste = self.paste.as_mut()?;
-        // The mark may come in two pieces.
+        // The end mark may be split over two reads.
         let from = paste.len().saturating_sub(PASTE_END.len());
         paste.append(&mut self.pending);
         let tail = paste.get(from..).unwrap_or_default();
@@ -161,7 +162,7 @@ fn begin(bytes: &[u8]) -> Begin {
     }
 }
 
-/// One key that is not a sequence.
+/// Decodes one key that is not an escape sequence.
 fn letter(bytes: &[u8]) -> Begin {
     let Some(first) = bytes.first() else {
         return Begin::Incomplete;
@@ -179,7 +180,7 @@ fn letter(bytes: &[u8]) -> Begin {
     Begin::Whole(Some(key), 1)
 }
 
-/// A character of several bytes. What is none is shown as such, and not swallowed.
+/// Decodes a multi-byte character. Invalid bytes are shown as a replacement character, not dropped.
 fn wide(bytes: &[u8]) -> Begin {
     let length = match bytes.first() {
         Some(0xc2..=0xdf) => 2,
@@ -213,7 +214,7 @@ fn control(rest: &[u8]) -> Begin {
     let (parameters, last) = (rest.get(..end).unwrap_or_default(), rest.get(end));
     let numbers: Vec<u32> = String::from_utf8_lossy(parameters)
         .split(';')
-        // What follows a colon says more about the same number.
+        // Ignore sub-parameters after a colon.
         .map(|number| number.split(':').next().unwrap_or_default())
         .map(|number| number.parse().unwrap_or(0))
         .collect();
@@ -255,7 +256,7 @@ fn of_code(code: u32) -> Option<Key> {
         9 => Code::Tab,
         27 => Code::Esc,
         127 | 8 => Code::Backspace,
-        // Keys without a character.
+        // Control characters and the private use area are keys without a character.
         0..32 | 0xe000..0xf900 => return None,
         code => Code::Char(char::from_u32(code)?),
     }))

@@ -1,4 +1,4 @@
-//! The end of a chat: the terminal is the shell's again, the session ends in good order, nothing that was typed is lost.
+//! The end of a chat: restores the terminal, closes the session in order, and loses no typed text.
 
 use super::super::exit_code::ExitStatus;
 use super::super::render::{self, WARN, printable, styled};
@@ -13,7 +13,8 @@ impl Live {
             self.close_question();
             question.refuse();
         }
-        // Nobody is there any more: who asked has the answer for that now, and so has who asks while the session ends.
+        // Nothing can be asked any more. Dropping the questions, and closing their channel, answers
+        // the current askers and those that come while the session ends.
         self.questions.close();
         while self.questions.try_recv().is_ok() {}
         self.asked.clear();
@@ -32,12 +33,12 @@ impl Live {
                     Some(_) => {}
                     None => break Ok(()),
                 },
-                // The second one is for when ending in good order does not work.
+                // A second signal ends the process at once, in case the orderly shutdown hangs.
                 _ = self.signals.interrupted.recv() => std::process::exit(130),
                 () = kills.recv() => std::process::exit(130),
             }
         };
-        // What the end of the session says comes below the chat, which is on the screen as it was left.
+        // Print the events of the session's end below the last state of the chat.
         while let Ok(event) = self.events.try_recv() {
             self.take_event(&event);
         }
@@ -49,7 +50,7 @@ impl Live {
         Ok(self.leaving.take().unwrap_or(Leave::Quit(ExitStatus::Done)))
     }
 
-    /// Ends the screen; what was typed and not sent stays on it.
+    /// Ends the screen; a text that was typed and not sent stays visible on it.
     fn end_screen(&mut self) {
         let Some(redirected) = self.redirected.take() else {
             return;
@@ -68,11 +69,11 @@ impl Live {
             text.lines().for_each(|line| self.view.say(line));
         }
         let finished = self.view.finished();
-        // A terminal that is gone shows nothing.
+        // Ignore the error: the terminal may be gone.
         let _ = self.screen.end(&finished);
         self.tty.leave();
         drop(redirected);
-        // Written since; from here on it goes to the terminal.
+        // Print the texts that arrived meanwhile; later ones go to the terminal directly.
         while let Ok(text) = self.written.try_recv() {
             render::say(text.trim_end_matches('\n'));
         }

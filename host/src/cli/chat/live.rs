@@ -1,7 +1,8 @@
-//! The chat at a terminal: waits for keys, events and questions, and draws what they change.
+//! The chat at a terminal: waits for keys, events and questions, and redraws after each.
 //!
-//! A key is drawn at once; what the model writes at most every [`FRAME`]. `press` says what keys do, `waiting` what becomes of texts
-//! that are sent while a turn runs, `leave` how the chat ends. Start from [`live`].
+//! A key is drawn at once; output of the model at most every [`FRAME`]. `press` maps keys to
+//! actions, `waiting` handles texts that are sent while a turn runs, `leave` ends the chat. Start
+//! from [`live`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -41,8 +42,8 @@ use crate::event::Stamped;
 use crate::operator::setup::OperatorSetup;
 use crate::tool::approval::SessionApprovals;
 
-/// Least time between two updates that no key asked for. With it a piece of an answer is on the screen within 10 ms: the timer
-/// rounds up to a millisecond, and an update takes about one.
+/// Least time between two updates that no key asked for. With it a piece of an answer is on the
+/// screen within 10 ms: the timer rounds up to a millisecond, and an update takes about one.
 const FRAME: Duration = Duration::from_millis(5);
 
 /// Interval at which the seconds of a wait are counted.
@@ -148,7 +149,7 @@ pub(super) async fn live(
         live.enter();
     }
     let ran = live.run().await;
-    // Also where the terminal cannot be written to any more: the session ends in good order.
+    // Leave also after an error of the terminal: the session must still be closed in order.
     let left = live.leave().await;
     std::mem::swap(&mut live.programs, programs);
     ran.and(left)
@@ -241,7 +242,7 @@ impl Live {
             _ = self.signals.interrupted.recv() => Next::Draw,
             () = self.signals.ended.recv() => Next::Ended,
             () = tokio::time::sleep_until(frame), if self.is_dirty => Next::Draw,
-            // Events before questions: a question comes after what led to it.
+            // Events before questions: a question is shown after the events that led to it.
             Some(event) = self.events.recv() => Next::Event(Box::new(event)),
             Some(text) = self.written.recv() => Next::Written(text),
             done = self.worker.done() => Next::Done(done),
@@ -302,7 +303,7 @@ impl Live {
         Ok(())
     }
 
-    /// Shows what another part of the program wrote.
+    /// Shows a text that another part of the program wrote.
     pub(super) fn wrote(&mut self, text: &str) {
         let text = text.trim_end_matches('\n');
         text.split('\n').for_each(|line| self.view.say(line));
@@ -316,7 +317,7 @@ impl Live {
         }
     }
 
-    /// Puts the next question up, unless somebody is in the middle of typing.
+    /// Opens the next question, unless the person is in the middle of typing.
     fn open_question(&mut self) {
         if self.question.is_none() && self.last_key.elapsed() >= QUIET {
             while let Some(asked) = self.asked.pop_front() {
@@ -341,7 +342,7 @@ impl Live {
             }
             Some(Done::Command(outcome)) => {
                 self.commanded(outcome);
-                // What was sent while it ran is for the model.
+                // Texts sent while the command ran go to the model.
                 self.send_waiting();
             }
             Some(Done::Aside(outcome)) => self.commanded(outcome),
@@ -353,14 +354,14 @@ impl Live {
         }
     }
 
-    /// Proposes ends for what is being typed.
+    /// Proposes completions of the text before the cursor.
     pub(super) fn propose(&mut self) {
         let before = self.editor.before();
         let is_stale = self.looked.is_none_or(|at| at.elapsed() >= STALE);
         if is_stale && file_begun(before).is_some() {
             self.looked = Some(Instant::now());
             let (finder, workspace) = (self.finder.clone(), self.setup.paths.workspace.clone());
-            // Nobody wants them when the chat is over.
+            // Ignore a closed channel: the chat may be over.
             tokio::task::spawn_blocking(move || drop(finder.send(files(&workspace))));
         }
         self.menu = Menu::new(before, self.worker.commands(), &self.files);
@@ -381,7 +382,8 @@ async fn sleep_until(time: Option<Instant>) {
     }
 }
 
-/// Has a panic on this thread found a terminal that can show it. One of another thread ends what it did and no more.
+/// Installs a panic hook that restores the terminal before a panic of this thread is reported. A
+/// panic of another thread is only reported, since the chat goes on.
 fn restore_on_panic(tty: &Tty) {
     let here = std::thread::current().id();
     let restore = tty.restorer();

@@ -1,7 +1,8 @@
 //! Markdown of models as rows of a terminal.
 //!
-//! Every piece of text goes through one function that escapes it, after parsing: an entity such as `&#27;` is a control character
-//! only then. It must not know what comes in when: `stream` hands over what is whole. Start from [`rows`].
+//! Every piece of text goes through one function that escapes it after parsing, because an entity
+//! such as `&#27;` becomes a control character only then. It must not know about streaming:
+//! `stream` passes complete blocks. Start from [`rows`].
 
 use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -11,7 +12,7 @@ use super::super::render::{BAD, BOLD, DIM, GOOD, bare, prose, styled};
 
 const CODE: Style = AnsiColor::Cyan.on_default();
 
-/// Narrowest text beside marks and indentation.
+/// Minimum width of text after marks and indentation.
 const MIN_COLUMNS: usize = 8;
 
 const CODE_INDENT: &str = "  ";
@@ -176,7 +177,8 @@ impl Page {
                 let target = std::mem::take(&mut self.link);
                 let is_told = self.line.last().is_some_and(|(_, text)| *text == target);
                 if !is_told && !target.is_empty() {
-                    // Never hidden: a text that looks like one address must not lead to another.
+                    // Always show the target: link text that looks like one address must not lead
+                    // to another.
                     self.text(DIM, &format!(" ({target})"));
                 }
             }
@@ -230,7 +232,7 @@ impl Page {
         }
     }
 
-    /// Returns the columns beside the indentation.
+    /// Returns the columns left after the indentation.
     fn room(&self) -> usize {
         let indents = self.indents.iter().map(|indent| match &indent.mark {
             Some(mark) => mark.width(),
@@ -336,7 +338,7 @@ fn words_in_rows(line: &[(Style, String)], columns: usize) -> Vec<String> {
     rows
 }
 
-/// Puts a word behind what is there, and returns the width of the last row then.
+/// Appends a word, wrapping if needed, and returns the new width of the last row.
 fn put_word(
     rows: &mut Vec<String>,
     style: Style,
@@ -432,7 +434,7 @@ mod tests {
                 "{row:?}"
             );
         }
-        // Not even before the styles of the program are taken away.
+        // The rows contain no foreign escape sequence, even with the styles of the program in them.
         let all = rows(source, 60).join("\n");
         assert!(
             !all.contains("\u{1b}[2J") && !all.contains("\u{1b}]"),

@@ -1,8 +1,9 @@
 //! `rind chat`: many turns in one session, with a person who types while they run.
 //!
-//! `live` is the chat at a terminal, `plain` the one in lines. A task owns the session (`worker`); `view` makes lines of its events,
-//! `screen` puts them on the terminal, `keys` and `editor` take what is typed. Nothing in here decides what a turn does: a
-//! text is a turn, or goes through the queues of `agent::SteerHandle`.
+//! `live` is the chat at a terminal, `plain` the one in lines. A task owns the session (`worker`);
+//! `view` turns its events into lines, `screen` draws them on the terminal, `keys` and `editor`
+//! take the typed text. Nothing in here decides how a turn runs: a text starts a turn, or goes
+//! through the queues of `agent::SteerHandle`.
 
 mod ask;
 mod complete;
@@ -93,7 +94,7 @@ pub(super) async fn in_session(
     };
     Ok(match left {
         Leave::Quit(exit) => exit,
-        // There is one session in which the plugin is replaced.
+        // The plugin under development is replaced in this session only.
         Leave::Resume(id) => {
             render::note(&format!(
                 "a session with a plugin under development cannot go on in another one; to chat there: rind chat --resume {id}"

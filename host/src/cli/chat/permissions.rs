@@ -1,4 +1,4 @@
-//! `/permissions`: what was allowed for the session, and how it is taken back.
+//! `/permissions`: lists the approvals of the session and revokes them.
 
 use super::super::render::{BOLD, DIM, WARN, one_line, styled};
 use crate::tool::approval::SessionApprovals;
@@ -6,7 +6,7 @@ use crate::tool::approval::SessionApprovals;
 /// Longest part of calls that is shown, in characters.
 const WIDTH: usize = 400;
 
-/// Lists what was allowed, or takes one of it back. Returns lines for the person.
+/// Lists the approvals of the session, or revokes one. Returns lines for the person.
 pub(super) fn command(approvals: &SessionApprovals, number: &str) -> Vec<String> {
     let approved = approvals.approved();
     if number.is_empty() {

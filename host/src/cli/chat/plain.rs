@@ -1,6 +1,8 @@
-//! The chat in lines: for screen readers, simple terminals and pipes. Nothing on the screen changes once it is written.
+//! The chat in lines: for screen readers, simple terminals and pipes. Nothing on the screen changes
+//! once it is written.
 //!
-//! At a terminal a line that is typed while a turn runs steers it; from a pipe each line waits until the turn before has ended.
+//! At a terminal a line that is typed while a turn runs steers it; from a pipe each line waits
+//! until the turn before has ended.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -101,7 +103,7 @@ pub(super) async fn plain(
     plain.leave(programs).await
 }
 
-/// Reads standard input on a thread of its own, which must not hold up the exit.
+/// Reads standard input on a thread of its own, so that a blocked read does not delay the exit.
 fn read_lines() -> Receiver<String> {
     let (sender, lines) = mpsc::channel(MAX_AHEAD);
     std::thread::spawn(move || {
@@ -143,7 +145,7 @@ impl Plain {
     async fn step(&mut self, programs: &mut Programs) {
         let is_running = self.worker.is_running();
         tokio::select! {
-            // Events first: a question comes after what led to it.
+            // Events before questions: a question is shown after the events that led to it.
             biased;
             () = self.ended.recv() => self.leaving = Some(Leave::Quit(ExitStatus::Interrupted)),
             _ = self.interrupts.recv() => self.interrupt(),
@@ -171,7 +173,8 @@ impl Plain {
         if is_command(text) && !line.starts_with(' ') {
             self.command(text);
         } else if text.starts_with('!') && !line.starts_with(' ') {
-            // It may hold what the model must not see: `!!pass show bank`.
+            // Do not send the line to the model: it may name a secret, for example `!!pass show
+            // bank`.
             render::warn(
                 "`!` commands need the chat on the full screen; put a blank before the line to send it to the model",
             );
@@ -201,7 +204,8 @@ impl Plain {
         });
     }
 
-    /// Reads the images that a text names, and says which. Only where somebody types: what is piped in may be of anybody.
+    /// Reads the images that a text names, and lists them. Only for typed input: piped text may
+    /// come from anyone.
     fn images(&self, text: &str) -> Vec<Attachment> {
         if !self.is_typed {
             return Vec::new();
@@ -264,7 +268,7 @@ impl Plain {
         }
     }
 
-    /// Begins a turn with what was typed while something ran, or else waits for a line.
+    /// Begins a turn with the texts typed while something ran, or else waits for a line.
     fn go_on(&mut self) {
         if self.leaving.is_some() || self.worker.is_running() {
             return;
@@ -329,10 +333,12 @@ impl Plain {
         }
     }
 
-    /// Asks in lines, until there is an answer, no more input, or nobody who waits for one. Programs are told of events meanwhile.
+    /// Asks in lines, until there is an answer, the input ends or the asker is gone. Programs still
+    /// receive events meanwhile.
     async fn ask(&mut self, asked: Asked, programs: &mut Programs) {
         self.renderer.pause();
-        // What was typed before the question is for the model, and nothing answers a question that nobody has read.
+        // Lines typed before the question go to the model: they cannot answer a question that was
+        // not on the screen.
         while let Ok(line) = self.lines.try_recv() {
             self.line(&line);
         }
@@ -388,13 +394,14 @@ impl Plain {
                     unseen.push(event);
                 }
                 () = tokio::time::sleep_until(opens.unwrap_or_else(tokio::time::Instant::now)), if opens.is_some() => {
-                    // What was read while this program had no time is as old as the time that it lost.
+                    // Lines typed before the question may arrive late if this process was not
+                    // scheduled; drop them and wait again.
                     if ignored(&mut self.lines) {
                         opens = Some(tokio::time::Instant::now() + QUIET);
                         continue;
                     }
                     opens = None;
-                    // Also the beginning of a line.
+                    // Drop an unfinished line too.
                     terminal::drop_typed();
                     at_once(screen.prompt(!is_seen));
                 }
@@ -420,7 +427,7 @@ impl Plain {
             }
         };
         drop(open);
-        // A command of a plugin has its result alone.
+        // Steer only a turn: a plugin's command has no model that could read the reason.
         if let AskedAnswer::Call(ApprovalAnswer::No(why)) = &answer
             && !why.is_empty()
             && self.leaving.is_none()
@@ -428,11 +435,11 @@ impl Plain {
         {
             self.steering.steer(why, Source::Terminal);
         }
-        // Who asked may be gone by now.
+        // Ignore a closed channel: the asker may be gone by now.
         let _ = asked.answer.send(answer);
     }
 
-    /// Shows an event, and hands it to everybody else who watches.
+    /// Shows an event, and passes it to telemetry and programs.
     fn show(&mut self, event: &Stamped, programs: &mut Programs) {
         self.renderer.show(event);
         self.telemetry.take(event);
@@ -440,7 +447,8 @@ impl Plain {
     }
 
     async fn leave(mut self, programs: &mut Programs) -> anyhow::Result<Leave> {
-        // Nobody is there any more: who asked has the answer for that now, and so has who asks while the session ends.
+        // Nothing can be asked any more. Dropping the questions, and closing their channel, answers
+        // the current askers and those that come while the session ends.
         self.questions.close();
         while self.questions.try_recv().is_ok() {}
         self.worker.close();
@@ -448,7 +456,7 @@ impl Plain {
         let closed = loop {
             tokio::select! {
                 biased;
-                // The second one is for when ending in good order does not work.
+                // A second signal ends the process at once, in case the orderly shutdown hangs.
                 _ = self.interrupts.recv() => std::process::exit(130),
                 () = kills.recv() => std::process::exit(130),
                 Some(event) = self.events.recv() => self.show(&event, programs),
@@ -459,7 +467,7 @@ impl Plain {
                 },
             }
         };
-        // What was sent before the end comes still.
+        // A closed receiver still yields the events that were sent before.
         self.events.close();
         while let Some(event) = self.events.recv().await {
             self.show(&event, programs);

@@ -19,7 +19,7 @@ use crate::point::payload::Source;
 /// Time in which a second Ctrl-C quits.
 const TWICE: Duration = Duration::from_secs(1);
 
-/// Texts that answer a question or page through it, and say nothing to anybody else.
+/// Texts that answer a question or page through it, and mean nothing as a message.
 const ANSWERS: [&str; 9] = ["y", "yes", "n", "no", "a", "always", "v", "view", "q"];
 
 impl Live {
@@ -44,7 +44,8 @@ impl Live {
             (Code::Char('d'), true, ..) if self.editor.is_empty() => {
                 self.leaving = Some(Leave::Quit(ExitStatus::Done));
             }
-            // For a question that has just gone away. It stays, to be sent with another Enter.
+            // Ignore an Enter meant for a question that has just closed. The text stays; a second
+            // Enter sends it.
             (Code::Enter, false, false, false) if self.is_late_answer() => {}
             (Code::Enter, false, false, false) => self.enter(),
             (Code::Tab, false, false, false) if !self.menu.is_empty() => return self.complete(),
@@ -78,7 +79,7 @@ impl Live {
         self.propose();
     }
 
-    /// Puts the chosen end in place of what was begun.
+    /// Replaces the typed prefix by the chosen completion.
     fn complete(&mut self) {
         if let Some(chosen) = self.menu.chosen() {
             let blank = if chosen.text.ends_with(['/', '=']) {
@@ -92,7 +93,7 @@ impl Live {
         self.propose();
     }
 
-    /// Keeps what was typed when the chat was about to end.
+    /// Keeps the keys typed while the chat was about to end.
     pub(super) fn keep_typed(&mut self, input: Input) {
         match input {
             Input::Paste(text) => self.editor.paste(&text),
@@ -119,7 +120,7 @@ impl Live {
         self.propose();
     }
 
-    /// Whether Enter would send what was typed for a question that went away meanwhile.
+    /// Whether Enter would send a text typed for a question that closed meanwhile.
     fn is_late_answer(&self) -> bool {
         let is_recent = self.closed.is_some_and(|at| at.elapsed() < QUIET);
         is_recent && is_mere_answer(&self.editor.whole())
@@ -132,7 +133,7 @@ impl Live {
             .as_mut()
             .is_some_and(|open| open.takes_key(now));
         let key = match input {
-            // Not an answer: whoever pastes means to write.
+            // A paste is text to write, not an answer.
             Input::Paste(text) => return self.paste(&text),
             Input::Key(key) => key,
         };
@@ -155,7 +156,8 @@ impl Live {
         };
         let kept = question.kept(room.size);
         let steering = &self.steering;
-        // The calls beside it are not to run either before the model has read this. A command of a plugin has its result alone.
+        // Steer, so that parallel calls do not run before the model has read the reason. A plugin's
+        // command has no model to steer.
         let steer = |why: &str| {
             if is_turn {
                 steering.steer(why, Source::Terminal);
@@ -163,7 +165,7 @@ impl Live {
         };
         match question.answer(&line, room, steer) {
             Effect::NotYet => self.answer.clear(),
-            // What was no answer can be brought back, and corrected.
+            // Keep an invalid answer in the undo history, so that it can be corrected.
             Effect::Invalid => self.answer.discard(),
             Effect::Answered(words) => {
                 self.answer.clear();
@@ -175,7 +177,7 @@ impl Live {
         }
     }
 
-    /// Takes the question away. What was being written as its answer goes into the editor.
+    /// Closes the question. An unfinished answer goes into the editor.
     pub(super) fn close_question(&mut self) {
         self.question = None;
         self.closed = Some(Instant::now());
@@ -191,7 +193,7 @@ impl Live {
         let line = text.trim();
         if is_command(line) && !text.starts_with(' ') {
             let line = line.to_owned();
-            // What cannot be run stays, to be corrected.
+            // A command that cannot run stays in the editor, to be corrected.
             if self.command(&line) {
                 self.editor.clear();
                 self.history.add(&line);
@@ -208,7 +210,7 @@ impl Live {
             }
             return;
         }
-        // As in a shell: the line goes on.
+        // A backslash at the end of a line continues it, as in a shell.
         if self.editor.before() == text && text.ends_with('\\') {
             edit(&mut self.editor, Key::plain(Code::Backspace));
             return self.editor.type_letter('\n');
@@ -227,7 +229,7 @@ impl Live {
             self.interrupted = Some(Instant::now());
         } else if self.editor.is_empty() || is_second {
             if is_second && std::mem::take(&mut self.is_dropped) {
-                // To be shown at the end.
+                // Restore the dropped text, so that it is visible at the end.
                 self.editor.undo();
             }
             self.leaving = Some(Leave::Quit(ExitStatus::Done));
@@ -242,7 +244,7 @@ impl Live {
         }
     }
 
-    /// Ends the turn in good order. Whether one ran that was not being ended.
+    /// Interrupts the turn. Returns whether a turn ran that was not already interrupted.
     fn stop_turn(&mut self) -> bool {
         let is_new = self.worker.interrupt();
         if is_new {
@@ -252,7 +254,7 @@ impl Live {
         is_new
     }
 
-    /// A line up, the last text that waits, or what was said before.
+    /// Moves a line up, takes back the last waiting text, or goes back in the history.
     fn up(&mut self) {
         if self.editor.go_line(true) {
             return;
@@ -267,13 +269,13 @@ impl Live {
     }
 }
 
-/// Whether a text is nothing but what answers a question: one of the words, a number, or nothing at all.
+/// Whether a text could only be an answer: one of the words, a number, or empty.
 fn is_mere_answer(text: &str) -> bool {
     let text = text.trim().to_lowercase();
     ANSWERS.contains(&&*text) || text.chars().all(|letter| letter.is_ascii_digit())
 }
 
-/// Does what a key does to a text. Whether it does anything.
+/// Applies a key to a text. Returns whether it had an effect.
 fn edit(editor: &mut super::editor::Editor, key: Key) -> bool {
     match (key.code, key.ctrl, key.alt) {
         (Code::Char(letter), false, false) => editor.type_letter(letter),

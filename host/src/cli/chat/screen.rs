@@ -1,7 +1,9 @@
-//! The screen of a chat: finished lines go into the terminal's own scrollback, and below them stands a region that is redrawn.
+//! The screen of a chat: finished lines go into the terminal's own scrollback, and below them
+//! stands a region that is redrawn.
 //!
-//! Owns which rows of the terminal are the region's. Each change is one write in a synchronized update, so that nobody sees half
-//! of it. It must not know what the rows are about. Start from [`Screen::draw`].
+//! Owns which rows of the terminal belong to the region. Each change is one write in a synchronized
+//! update, so that no intermediate state is visible. It must not know the meaning of the rows.
+//! Start from [`Screen::draw`].
 
 use std::fmt::Write;
 
@@ -18,7 +20,7 @@ const END: &str = "\x1b[?2026l";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Region {
     pub(super) rows: Vec<String>,
-    /// Row and column of the cursor; hidden where there is none.
+    /// Row and column of the cursor; `None` hides it.
     pub(super) cursor: Option<(usize, usize)>,
 }
 
@@ -26,7 +28,7 @@ pub(super) struct Region {
 pub(super) struct Screen {
     size: Size,
     has_color: bool,
-    /// The region as it stands there; `None` when that is not known.
+    /// The region as drawn; `None` if the state of the screen is unknown.
     drawn: Option<Region>,
     /// Row of the region in which the terminal's cursor is.
     at: usize,
@@ -46,15 +48,15 @@ impl Screen {
         self.size
     }
 
-    /// Takes a new size. The region is drawn anew below what is there.
+    /// Takes a new size. The region is redrawn below the existing output.
     pub(super) fn resize(&mut self, size: Size) {
         self.size = size;
-        // A terminal that became lower has scrolled rows of the region out of reach.
+        // A terminal that shrank has scrolled rows of the region out of reach.
         self.at = self.at.min(size.rows.saturating_sub(1));
         self.drawn = None;
     }
 
-    /// Forgets the region: somebody else has written to the terminal.
+    /// Forgets the region: another program has written to the terminal.
     pub(super) fn forget(&mut self) {
         (self.drawn, self.at) = (None, 0);
     }
@@ -68,13 +70,13 @@ impl Screen {
         tty::put(&text)
     }
 
-    /// Ends the region, so that the shell goes on below the finished lines.
+    /// Ends the region, so that the shell continues below the finished lines.
     pub(super) fn end(&mut self, finished: &[String]) -> std::io::Result<()> {
         self.draw(finished, Region::default())?;
         tty::put("\x1b[?25h")
     }
 
-    /// The bytes that bring the terminal from what was drawn to what is to be there.
+    /// Returns the bytes that update the terminal from the drawn to the wanted state.
     pub(super) fn update(&mut self, finished: &[String], mut region: Region) -> String {
         self.fit(&mut region);
         let is_known = self.drawn.is_some();
@@ -101,7 +103,8 @@ impl Screen {
             if n > 0 {
                 text.push_str("\r\n");
             }
-            // Before the row: behind one that fills the line, it would erase its last letter.
+            // Erase before writing the row: after a row of full width, this would erase its last
+            // letter.
             text.push_str("\x1b[K");
             text.push_str(&self.colored(row));
         }
@@ -124,9 +127,9 @@ impl Screen {
         text
     }
 
-    /// Cuts the region to the screen: rows from its top go first, and what is wider than a row.
+    /// Cuts the region to the screen: drops rows from its top, and cuts rows that are too wide.
     fn fit(&self, region: &mut Region) {
-        // One row stays free, so that what is erased below the region does not scroll.
+        // Keep one row free, so that erasing below the region does not scroll.
         let n_more = region
             .rows
             .len()

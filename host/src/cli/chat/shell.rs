@@ -1,7 +1,8 @@
-//! Commands of the person's own: `!COMMAND` is told to the model with the next words, `!!COMMAND` is not.
+//! Commands of the person's own: `!COMMAND` is told to the model with the next words, `!!COMMAND`
+//! is not.
 //!
-//! They run as those of `bash` do, with the same confinement and the same end of everything that they start. No policy and no hook
-//! judges them: nobody but the person can type one.
+//! They run like calls of the tool `bash`, with the same confinement and the same cleanup of child
+//! processes. No policy and no hook judges them: only the person can type one.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::tool::builtin::{Bash, Commands, MAX_BASH_DEADLINE_SECONDS};
 use crate::tool::workspace::Workspace;
 use crate::tool::{Tool, ToolCtx};
 
-/// Most bytes of an output that the model is told.
+/// Maximum bytes of an output that are sent to the model.
 const MAX_TOLD_BYTES: usize = 32 << 10;
 
 /// A command that ended.
@@ -30,7 +31,7 @@ pub(super) struct Shell {
     running: Option<Running>,
     ended: UnboundedSender<Ran>,
     ran: UnboundedReceiver<Ran>,
-    /// Texts that the model is to be told with the next words.
+    /// Outputs that are sent to the model with the next text.
     untold: Vec<String>,
 }
 
@@ -87,7 +88,7 @@ impl Shell {
             });
             let caller = Caller::default();
             let output = bash.run(arguments, &ToolCtx::new(caller, cancel)).await;
-            // Nobody listens when the chat is over.
+            // Ignore a closed channel: the chat may be over.
             let _ = ended.send(Ran {
                 command,
                 output: output.content.text().into_owned(),
@@ -132,12 +133,12 @@ impl Shell {
         ran
     }
 
-    /// Takes what the model was not told yet.
+    /// Takes the output that the model was not told yet.
     pub(super) fn take_untold(&mut self) -> Vec<String> {
         std::mem::take(&mut self.untold)
     }
 
-    /// Puts back what was taken and not told.
+    /// Puts back output that was taken and not told.
     pub(super) fn put_back(&mut self, untold: Vec<String>) {
         self.untold.splice(0..0, untold);
     }

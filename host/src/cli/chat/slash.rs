@@ -1,4 +1,4 @@
-//! Slash commands in a chat: the registry's, and what the chat adds of its own.
+//! Slash commands in a chat: those of the registry, and those that only a chat has.
 
 use super::super::command::{Action, Outcome, split};
 use super::super::exit_code::ExitStatus;
@@ -26,7 +26,8 @@ pub(super) fn is_command(line: &str) -> bool {
     !line.contains('\n') && split(line).is_some()
 }
 
-/// Number behind `/permissions`, which is about this session and not known to the registry.
+/// Returns the number after `/permissions`. The command concerns this session, so the registry does
+/// not know it.
 pub(super) fn permission_number(line: &str) -> Option<&str> {
     let number = line.strip_prefix("/permissions ")?.trim();
     (!number.is_empty()).then_some(number)
@@ -68,7 +69,7 @@ impl Live {
         true
     }
 
-    /// Does what a command came to.
+    /// Applies the outcome of a command.
     pub(super) fn commanded(&mut self, outcome: anyhow::Result<Outcome>) {
         match outcome {
             Ok(Outcome::Text(text)) => {

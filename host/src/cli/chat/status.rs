@@ -1,5 +1,5 @@
-//! The line below the editor: the model, how full its window is, what the session cost, which
-//! plugins hold text back, and what plugins say of themselves.
+//! The status line below the editor: the model, the share of its window in use, the cost of the
+//! session, plugins that hold text back, and status texts of plugins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,6 +1,8 @@
-//! An answer while it is written: what is whole goes into the scrollback, the rest is shown below and may still change.
+//! An answer while it streams: complete blocks go into the scrollback, the rest is shown below and
+//! may still change.
 //!
-//! Owns where Markdown can be cut so that the parts look like the whole. Start from [`Stream`].
+//! Owns the offsets at which Markdown can be cut so that the parts render like the whole. Start
+//! from [`Stream`].
 
 use super::markdown;
 
@@ -8,7 +10,7 @@ use super::markdown;
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     rest: String,
-    /// All that came, for whoever compares it with the answer.
+    /// The complete text so far, for comparison with the final answer.
     all: String,
     /// The line that ends the open block of code, without its blanks.
     fence: Option<String>,
@@ -37,7 +39,7 @@ impl Stream {
         self.all.is_empty()
     }
 
-    /// Takes the rows of what is whole.
+    /// Takes the rows of the complete blocks.
     pub(super) fn whole(&mut self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
         loop {
@@ -82,7 +84,7 @@ impl Stream {
         self.follow(block);
     }
 
-    /// A blank row between this block and the one before.
+    /// Adds a blank row between this block and the one before.
     fn blank(&self, rows: &mut Vec<String>, block: &str) {
         let is_item = is_item(block.trim_start_matches('\n'));
         let is_blank = block.trim().is_empty();
@@ -92,7 +94,7 @@ impl Stream {
         }
     }
 
-    /// A piece within a block of code as a block of its own.
+    /// Wraps a piece of a code block into fences, as a block of its own.
     fn fenced(&self, text: &str) -> String {
         match &self.fence {
             Some(fence) => format!("{fence}\n{text}"),
@@ -100,7 +102,8 @@ impl Stream {
         }
     }
 
-    /// Returns the length of what is whole: a line of code, or a block with the blank line behind it.
+    /// Returns the length of the next complete piece: a line of code, or a block with the blank
+    /// line after it.
     fn cut(&self) -> usize {
         if self.fence.is_some() {
             return self.rest.find('\n').map_or(0, |at| at + 1);
@@ -111,13 +114,14 @@ impl Stream {
         for line in self.rest.split_inclusive('\n') {
             let is_whole = line.ends_with('\n');
             if has_text && !line.starts_with([' ', '\t']) && is_whole {
-                // A block ends where the next begins, and a list that is not part of another item by item.
+                // A block ends where the next begins; a top-level list is cut item by item.
                 if is_blank && !line.trim().is_empty() || is_item(line) {
                     return at;
                 }
             }
             if opens(line).is_some() && !line.starts_with([' ', '\t']) && is_whole {
-                // Code comes line by line: up to its first one.
+                // Code is cut line by line: cut before the opening fence if text precedes it, else
+                // after it.
                 return if has_text { at } else { at + line.len() };
             }
             is_blank = is_whole && line.trim().is_empty();
@@ -127,7 +131,7 @@ impl Stream {
         0
     }
 
-    /// Follows whether a block of code is open behind a block.
+    /// Tracks whether a code block is open after this block.
     fn follow(&mut self, block: &str) {
         for line in block.lines() {
             match &self.fence {

@@ -1,6 +1,6 @@
-//! The terminal of a chat: raw mode, what is typed at it, its size, and that it is left as it was found.
+//! The terminal of a chat: raw mode, its input, its size, and the restoring of its earlier state.
 //!
-//! It must not know what is shown. Start from [`Tty`].
+//! It must not know the contents of the screen. Start from [`Tty`].
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +16,10 @@ use super::super::terminal::Size;
 use super::keys::{Decoder, Input};
 use crate::lock::lock;
 
-/// Time after which an escape without anything behind it is the key.
+/// Timeout after which an escape byte without a sequence is the Escape key.
 const ESCAPE_WAIT: Duration = Duration::from_millis(30);
 
-/// Brackets around pastes on, and the answer that modified keys are told apart where a terminal can.
+/// Enables bracketed paste, and distinct codes for modified keys where the terminal supports them.
 const ENTER: &str = "\x1b[?2004h\x1b[>4;1m";
 /// Brackets and the answer off, the cursor shown, attributes reset, an open update ended.
 const LEAVE: &str = "\x1b[?2004l\x1b[>4;0m\x1b[?25h\x1b[0m\x1b[?2026l";
@@ -30,10 +30,10 @@ const PATIENCE: Timespec = Timespec {
     tv_nsec: 50_000_000,
 };
 
-/// Most bytes of one read.
+/// Maximum bytes of one read.
 const MAX_READ_BYTES: usize = 16 << 10;
 
-/// A terminal in raw mode. Dropped, it is as it was.
+/// A terminal in raw mode. Dropping it restores the earlier state.
 pub(super) struct Tty {
     before: Termios,
     is_raw: bool,
@@ -48,7 +48,8 @@ struct Keys {
     undecided: Option<Instant>,
 }
 
-/// Right to read: the thread's, or that of a program that has the terminal for a while.
+/// Right to read the terminal: held by the thread, or by a program that has the terminal for a
+/// while.
 #[derive(Default)]
 struct Turn {
     is_paused: AtomicBool,
@@ -67,7 +68,8 @@ impl Tty {
             turn: turn.clone(),
         };
         tty.enter()?;
-        // Of its own: a read from a terminal cannot be called off, and what is shared with the shell must stay blocking.
+        // Read on a thread: a terminal read cannot be cancelled, and the descriptor, which the
+        // shell shares, must stay blocking.
         std::thread::Builder::new()
             .name("keys".to_owned())
             .spawn(move || read_keys(&turn, &sender))?;
@@ -83,7 +85,7 @@ impl Tty {
         put(ENTER)
     }
 
-    /// Leaves the terminal as it was found, and reads nothing more of it.
+    /// Restores the terminal's earlier state and stops reading.
     pub(super) fn leave(&mut self) {
         self.turn.is_paused.store(true, Ordering::Release);
         drop(lock(&self.turn.reading));
@@ -98,12 +100,14 @@ impl Tty {
         move || restore(&before)
     }
 
-    /// The next things that are typed; `None` when the terminal is gone. Nothing is lost when the future is dropped.
+    /// Returns the next inputs; `None` when the terminal is gone. Safe to cancel: dropping the
+    /// future loses nothing, not even the time since an escape, so a caller that cancels often
+    /// still sees a lone Escape.
     pub(super) async fn inputs(&mut self) -> Option<Vec<Input>> {
         self.keys.next().await
     }
 
-    /// Returns what was typed and not looked at yet, without waiting.
+    /// Returns unread input, without waiting.
     pub(super) fn rest(&mut self) -> Vec<Input> {
         self.turn.is_paused.store(true, Ordering::Release);
         let reading = lock(&self.turn.reading);
@@ -130,8 +134,9 @@ impl Keys {
         }
     }
 
-    /// The next things that are typed; `None` when the terminal is gone. Nothing is lost when the future is dropped, not even the
-    /// time since an escape: whoever asks may be called away more often than that takes.
+    /// Returns the next inputs; `None` when the terminal is gone. Safe to cancel: dropping the
+    /// future loses nothing, not even the time since an escape, so a caller that cancels often
+    /// still sees a lone Escape.
     async fn next(&mut self) -> Option<Vec<Input>> {
         loop {
             let bytes = if self.decoder.is_undecided() {
@@ -160,7 +165,7 @@ impl Keys {
     }
 }
 
-/// Reads until nobody wants to know, or the terminal is gone.
+/// Reads until the receiver is dropped or the terminal is gone.
 fn read_keys(turn: &Turn, keys: &UnboundedSender<Vec<u8>>) {
     while !keys.is_closed() {
         if turn.is_paused.load(Ordering::Acquire) {
@@ -178,7 +183,7 @@ fn read_keys(turn: &Turn, keys: &UnboundedSender<Vec<u8>>) {
     }
 }
 
-/// Reads what is there; `None` when the terminal is gone.
+/// Reads available bytes; `None` when the terminal is gone.
 fn read() -> Option<Vec<u8>> {
     let mut bytes = vec![0; MAX_READ_BYTES];
     loop {
@@ -202,7 +207,7 @@ impl Drop for Tty {
 
 fn restore(before: &Termios) {
     let _ = put(LEAVE);
-    // What was typed meanwhile is thrown away: it was not meant for the shell.
+    // Flush unread input: it was not meant for the shell.
     let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, before);
 }
 

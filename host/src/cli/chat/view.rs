@@ -1,4 +1,5 @@
-//! Turns events of a session into finished lines, and into the state that stands below them while a turn runs.
+//! Turns events of a session into finished lines, and into the state that stands below them while a
+//! turn runs.
 //!
 //! It must not know the terminal. Start from [`View::take`].
 
@@ -22,7 +23,7 @@ use crate::point::payload::{StopReason, TurnSummary};
 /// Most rows of a call that are shown when it is opened.
 const MAX_OPENED_LINES: usize = 400;
 
-/// Time without a change before it is said what is waited for.
+/// Time without a change before the reason for the wait is shown.
 const PATIENCE_MS: u128 = 400;
 
 /// Kind of the last finished line, for the blank row between two kinds.
@@ -43,7 +44,7 @@ pub(super) struct View {
     kind: Kind,
     plain: Plain,
     stream: Stream,
-    /// Answers of this turn that were shown, for whoever compares them with its output.
+    /// Answers of this turn that were shown, for comparison with its output.
     answers: Vec<String>,
     /// The current wait, and since when.
     waiting: Option<(String, Instant)>,
@@ -103,7 +104,7 @@ impl View {
         self.finished.push(rows);
     }
 
-    /// Shows what the person said.
+    /// Shows a text of the person.
     pub(super) fn said(&mut self, text: &str) {
         let text = prose(text.trim_end());
         self.begin(Kind::Said);
@@ -133,7 +134,7 @@ impl View {
         }
     }
 
-    /// Returns the rows of what is being written, and of what is waited for.
+    /// Returns the rows of the unfinished answer and of the current wait.
     pub(super) fn live(&self) -> Vec<String> {
         let mut rows = self.stream.tail(self.columns);
         if rows.first().is_some_and(|row| !row.is_empty()) && self.kind != Kind::Answer {
@@ -185,7 +186,7 @@ impl View {
                     None => self.refused(stamped, result, refused_by.as_deref()),
                 }
             }
-            // It stands below the editor.
+            // The status line below the editor shows this event.
             Event::Status { .. } => {}
             _ => {
                 let line = self.plain.show(stamped);
@@ -197,7 +198,8 @@ impl View {
         }
     }
 
-    /// Takes an event of the main agent that is about what is written. Whether nothing more is to be shown of it.
+    /// Takes an event of the main agent about its answer. Returns whether the event is handled
+    /// completely.
     fn take_own(&mut self, event: &Event) -> bool {
         match event {
             Event::TurnStart { .. } => {
@@ -248,7 +250,7 @@ impl View {
         }
     }
 
-    /// Ends what is being written, so that something else can stand below it.
+    /// Ends the unfinished answer, so that something else can follow below it.
     fn flush(&mut self) {
         let rows = self.stream.end(self.columns);
         self.answer(rows);
@@ -270,7 +272,7 @@ impl View {
     fn message_end(&mut self, message: &Message) {
         match message.role {
             Role::User if message.is_users() => {
-                // What was said during the turn is shown where the model has read it.
+                // Show a text sent during the turn at the point where the model reads it.
                 if !std::mem::take(&mut self.is_input_due) {
                     self.flush();
                     self.said(&message.joined_text());
@@ -321,7 +323,7 @@ impl View {
         }
     }
 
-    /// Shows the call that ended last with all that is known of it.
+    /// Shows the last ended call in full.
     pub(super) fn open_last(&mut self) {
         let Some((call, result)) = self.last.take() else {
             self.say(styled(DIM, "no tool call has ended yet"));
@@ -383,7 +385,8 @@ impl View {
 
     /// The part of the output that was not shown while it was written.
     fn unshown<'a>(&self, output: &'a str) -> &'a str {
-        // An answer after which the person said more is none of the turn's outputs.
+        // If the person steered after an answer, that answer is not part of the output: try ever
+        // later ones.
         let shown = (0..self.answers.len())
             .map(|from| self.answers.get(from..).unwrap_or_default().concat())
             .find(|shown| !shown.trim().is_empty() && rest(output, shown) != output);

@@ -1,7 +1,7 @@
-//! Texts that are sent: as a turn, or to the one that runs, for which they wait.
+//! Texts that are sent: as a turn, or to the running turn, in whose queue they wait.
 //!
-//! A text waits with what the model was not told yet of commands of the person's own. Taken back, the two are apart again: the
-//! editor and the history have what was typed. Start from [`Live::send`].
+//! A text waits together with the output of `!` commands that the model was not told yet. When it
+//! is taken back, the two are separated: the editor and the history get the typed text only.
 
 use super::super::attach;
 use super::editor::Piece;
@@ -13,11 +13,11 @@ use crate::point::payload::{Source, StopReason};
 
 pub(super) struct Typed {
     pub(super) text: String,
-    /// The text without long pastes, whose words nobody has read: they name no images.
+    /// The text with long pastes as notes: images are searched in typed words only.
     noted: String,
     /// The text as it goes back into the editor.
     pieces: Vec<Piece>,
-    /// Texts that the model is told before it.
+    /// Output of `!` commands that the model is told before the text.
     untold: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ impl Typed {
 }
 
 impl Live {
-    /// Sends what is in the editor: as a turn, or to what runs.
+    /// Sends the text of the editor: as a turn, or to the running one.
     pub(super) fn send(&mut self, is_follow_up: bool) {
         let (text, noted) = (self.editor.whole(), self.editor.noted());
         let pieces = self.editor.pieces();
@@ -76,7 +76,8 @@ impl Live {
         });
     }
 
-    /// Reads the images that a text names, and says which. Those that only a paste in it names are said as well.
+    /// Reads the images that a text names, and lists them. Also lists names inside a paste, without
+    /// reading those.
     fn images(&mut self, noted: &str, text: &str) -> Vec<Attachment> {
         let mut images = Vec::new();
         for named in attach::mentioned(noted, &self.setup.paths.workspace) {
@@ -89,16 +90,18 @@ impl Live {
         images
     }
 
-    /// Goes on with what came too late for the turn, or hands it back when the turn did not get to its end.
+    /// Sends the texts that came too late for the turn, or hands them back if the turn was blocked,
+    /// failed or reached its maximum of steps.
     pub(super) fn turn_ended(&mut self, outcome: &TurnOutcome) {
-        // What waited when the turn was interrupted is back in the editor; what came since is for the next one.
+        // An interrupt has put the waiting texts back into the editor; later ones start the next
+        // turn.
         match outcome.summary.stop {
             StopReason::Done | StopReason::Cancelled => self.send_waiting(),
             _ => self.take_back_all(),
         }
     }
 
-    /// Begins a turn with what waits, where nothing runs that could take it.
+    /// Begins a turn with the waiting texts, if nothing runs.
     pub(super) fn send_waiting(&mut self) {
         if self.worker.is_running() || self.leaving.is_some() {
             return;
@@ -134,7 +137,8 @@ impl Live {
     fn put_back(&mut self, waiting: Vec<Typed>) {
         let is_private = |text: &str| text.starts_with(' ');
         let (mut pieces, mut untold) = (Vec::new(), Vec::new());
-        // The history is to have none of it when it is to have not all of it.
+        // If one part is private (begins with a blank), the joined text must be too, so that the
+        // history skips it.
         let mut is_any = is_private(&self.editor.whole());
         let is_first = waiting.first().is_some_and(|typed| is_private(&typed.text));
         for (n, typed) in waiting.into_iter().enumerate() {

@@ -1,4 +1,5 @@
-//! The task that owns the session of a chat and does one thing with it at a time, so that keys are never waited for.
+//! The task that owns the session of a chat and does one thing with it at a time, so that keys are
+//! never waited for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +44,7 @@ pub(super) struct Prompt {
 pub(super) enum Done {
     Turn(Result<TurnOutcome, Error>),
     Command(anyhow::Result<Outcome>),
-    /// A command that ran beside the session.
+    /// Outcome of a command that ran without the session.
     Aside(anyhow::Result<Outcome>),
     Closed(Result<(), Error>),
 }
@@ -66,7 +67,7 @@ pub(super) struct Worker {
 struct BesideSession {
     events: Events,
     jobs: UnboundedSender<Job>,
-    /// Whether they were told that the session is open, which comes before anything else.
+    /// Whether the event that the session is open was emitted; it comes before all others.
     is_open: Arc<AtomicBool>,
 }
 
@@ -117,11 +118,11 @@ impl Worker {
 
     pub(super) fn turn(&mut self, prompt: Prompt) {
         let cancel = self.begin(Kind::Turn);
-        // A task that ended says so in `done`.
+        // Ignore a closed channel: `done` reports that the task has ended.
         let _ = self.jobs.send(Job::Turn(prompt, cancel));
     }
 
-    /// Runs a command: with the session when that is free, else beside it.
+    /// Runs a command: with the session if it is free, else without it.
     pub(super) fn command(&mut self, call: Call) {
         if !self.is_running() {
             let cancel = self.begin(Kind::Command);
@@ -133,12 +134,12 @@ impl Worker {
         tokio::spawn(async move {
             let (outcome, event) = commands.run_alone(&call).await;
             events.tell(event);
-            // Nobody listens when the chat is over.
+            // Ignore a closed channel: the chat may be over.
             let _ = ended.send(Done::Aside(outcome));
         });
     }
 
-    /// Tells those who watch that the person listed or took back what was allowed.
+    /// Emits the event that the person listed or revoked approvals.
     pub(super) fn tell_permissions(&self, lines: &[String]) {
         let text: Vec<String> = lines.iter().map(|line| bare(line)).collect();
         self.events.tell(permissions_event(text.join("\n")));
@@ -155,7 +156,7 @@ impl Worker {
         cancel
     }
 
-    /// Ends the turn in good order. Whether one runs that was not ended before.
+    /// Interrupts the turn. Returns whether a turn runs that was not already interrupted.
     pub(super) fn interrupt(&self) -> bool {
         match &self.running {
             Some((_, running)) if !running.is_cancelled() => {
@@ -172,7 +173,8 @@ impl Worker {
         let _ = self.jobs.send(Job::Close);
     }
 
-    /// Waits for the end of a job; `None` when the task has ended, which it does by itself only when something in it panics.
+    /// Waits for the end of a job; `None` when the task has ended, which it does by itself only
+    /// when something in it panics.
     pub(super) async fn done(&mut self) -> Option<Done> {
         let done = match &mut self.task {
             None => self.done.try_recv().ok(),
@@ -181,7 +183,7 @@ impl Worker {
                 done = self.done.recv() => done,
                 _ = task => {
                     self.task = None;
-                    // It may have come between the two looks.
+                    // The result may have arrived between the two polls.
                     self.done.try_recv().ok()
                 }
             },

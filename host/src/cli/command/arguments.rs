@@ -1,7 +1,8 @@
-//! Arguments of slash commands: a line of words becomes a JSON value that fits the command's schema.
+//! Arguments of slash commands: a line of words becomes a JSON value that fits the command's
+//! schema.
 //!
-//! Words fill the properties in the order of the schema, `key=value` names one. Quotes keep blanks; a last property of text takes
-//! the rest of the line as it was typed. Start from [`read`].
+//! Words fill the properties in the order of the schema, `key=value` names one. Quotes keep blanks;
+//! a last property of text takes the rest of the line as it was typed. Start from [`read`].
 
 use serde_json::{Map, Value};
 
@@ -17,7 +18,7 @@ struct Word<'a> {
     typed: &'a str,
 }
 
-/// Reads the text behind a command's name into a value that fits `schema`.
+/// Parses the text after a command's name into a value that fits `schema`.
 ///
 /// # Errors
 /// Faults of arguments, in words.
@@ -142,8 +143,9 @@ fn description(of: &Value) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// The properties of a schema in the order in which words fill them: those that are required first, as they are listed, because
-/// schemas that are generated have theirs in the order of the alphabet; then the others.
+/// The properties of a schema in the order in which words fill them: those that are required first,
+/// as they are listed, because schemas that are generated have theirs in the order of the alphabet;
+/// then the others.
 fn properties(schema: &Value) -> Vec<(&str, &Value)> {
     let all = schema.get("properties").and_then(Value::as_object);
     let all = all.into_iter().flatten();
@@ -201,7 +203,8 @@ fn put(given: &mut Map<String, Value>, name: &str, of: &Value, text: &str) {
     }
 }
 
-/// A word as the type of its property. One that is not of the type stays text, which the schema then names.
+/// A word as the type of its property. One that is not of the type stays text, which the schema
+/// then names.
 fn typed(of: &Value, text: &str) -> Value {
     let parsed = match kind(of) {
         "integer" | "number" => text.parse::<serde_json::Number>().ok().map(Value::Number),

@@ -66,7 +66,7 @@ impl BuiltIn {
     }
 }
 
-/// All of them, in the order in which help lists them.
+/// All built-in commands, in the order of the help.
 const TABLE: &[BuiltIn] = &[
     BuiltIn::new("help", Does::Help, "List commands, or explain one")
         .takes("command", "Name of a command")

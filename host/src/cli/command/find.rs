@@ -1,6 +1,8 @@
-//! Finds templates: in the user's settings folder, in plugins, in a trusted project; and the skills that a person may run.
+//! Finds templates: in the user's settings folder, in plugins, in a trusted project; and the skills
+//! that a person may run.
 //!
-//! A file that cannot be used is an entry that says why, so that nobody looks for it in vain.
+//! A file that cannot be used becomes an entry with the reason, so that a person who looks for it
+//! finds the cause.
 
 use std::sync::Arc;
 
@@ -15,7 +17,7 @@ use crate::plugin::prompts::{FOLDER, MAX_FILES, PromptFile};
 use crate::skill::{Severity, Skill, Skills, Source, Unusable};
 use crate::text::clean;
 
-/// Templates in the folder `prompts` beside the user's settings.
+/// Templates in the folder `prompts` next to the user's settings.
 pub(super) fn of_user(paths: &Paths) -> Vec<Entry> {
     let files = crate::plugin::prompts::read(&user_prompts(paths), None);
     entries(files, &Origin::User)
@@ -48,13 +50,13 @@ fn listed(plugin: &Loaded, spec: &CommandSpec, origin: &Origin) -> Entry {
     }
 }
 
-/// Templates of the project, as they were when somebody said that it is trusted.
+/// Templates of the project, as read when the project was trusted.
 pub(super) fn of_project(paths: &Paths, held: &HeldFolder) -> Vec<Entry> {
     let files = crate::plugin::prompts::read(&paths.project().join(FOLDER), Some(held));
     entries(files, &Origin::Project)
 }
 
-/// Skills that a person may run, and those that nobody can use.
+/// Skills that a person may run, and unusable skills with the reason.
 pub(super) fn of_skills(skills: &Skills) -> Vec<Entry> {
     let usable = skills
         .iter()

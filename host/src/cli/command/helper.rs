@@ -1,7 +1,8 @@
-//! Parses and renders templates in a process of its own, which has limits of memory, stack and time.
+//! Parses and renders templates in a process of its own, which has limits of memory, stack and
+//! time.
 //!
-//! Templates come from strangers. The process gets its jobs in a private folder, and leaves a line there for each that is done.
-//! Start from [`Helper`].
+//! Templates are untrusted. The process reads its jobs from a private folder, and writes a line
+//! there for each finished job. Start from [`Helper`].
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -22,8 +23,9 @@ use crate::tool::process::Finished;
 /// The hidden command of the process.
 pub(in crate::cli) const TEMPLATE_COMMAND: &str = "__template";
 
-/// The work, with its limits. Templates for people take milliseconds, and a small part of the memory that their fuel pays for; the
-/// stack is several times what the deepest nesting takes that the parser allows.
+/// The work, with its limits. Ordinary templates take milliseconds, and a small part of the memory
+/// that their fuel could allocate; the stack is several times the need of the deepest nesting that
+/// the parser allows.
 const WORKER: Worker = Worker {
     command: TEMPLATE_COMMAND,
     name: "renders templates",
@@ -33,7 +35,8 @@ const WORKER: Worker = Worker {
     stack_bytes: 16 << 20,
 };
 
-/// Processes that may end early while templates are checked; whatever is left then is not checked.
+/// Maximum number of processes that may die while templates are checked; the remaining templates
+/// are not checked.
 const MAX_ENDED: usize = 3;
 
 /// Reason why a template was not parsed or rendered.
@@ -53,7 +56,8 @@ pub(super) enum Helper {
     Here,
 }
 
-/// A template, to be rendered with these arguments; without any, the names that it uses are returned.
+/// A template, to be rendered with these arguments; without any, the names that it uses are
+/// returned.
 #[derive(Serialize, Deserialize)]
 struct Job<'a> {
     source: Cow<'a, str>,
@@ -94,7 +98,8 @@ impl Helper {
             let none = CancellationToken::new();
             let (done, ended) = match self.run(jobs.collect(), &none).await {
                 Ok(ran) => ran,
-                // It is no fault of a template, and the next process would not start either.
+                // The failure to start is no fault of a template, and the next process would fail
+                // in the same way.
                 Err(why) => {
                     let left = sources.iter().skip(names.len());
                     names.extend(left.map(|_| Err(Refusal::Ended(why.clone()))));
@@ -134,7 +139,8 @@ impl Helper {
         }
     }
 
-    /// Does jobs in their order. Unless all are done, the reason why the first of the others is not.
+    /// Does jobs in their order. Unless all are done, the reason why the first of the others is
+    /// not.
     ///
     /// # Errors
     /// Why there is no process that does any.
@@ -165,14 +171,14 @@ async fn in_process(
 ) -> Result<(Vec<Result<Done, Fault>>, Finished), String> {
     let jobs = serde_json::to_vec(jobs).map_err(|error| error.to_string())?;
     let (text, finished) = WORKER.run(program, &jobs, cancel).await?;
-    // A line that was cut is no answer.
+    // Ignore a truncated line.
     let done = text
         .lines()
         .map_while(|line| serde_json::from_str(line).ok());
     Ok((done.collect(), finished))
 }
 
-/// The process, with what follows [`TEMPLATE_COMMAND`].
+/// Main function of the process, with the arguments that follow [`TEMPLATE_COMMAND`].
 ///
 /// # Errors
 /// Why not all jobs are done, for standard error.

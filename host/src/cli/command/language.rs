@@ -1,8 +1,9 @@
 //! The language of templates, that of Jinja: parses and renders.
 //!
-//! A template reaches no file and no other template. Its fuel bounds what it computes, but not how deep an expression or a value is
-//! nested, nor the text of a value in which one part stands many times: a few lines can take all memory or the whole stack. So this
-//! is called in the process of [`helper`](super::helper) alone, which has limits.
+//! A template reaches no file and no other template. Its fuel bounds the computation, but neither
+//! the nesting of an expression or a value, nor the size of a value that contains one part many
+//! times: a few lines can exhaust the memory or the stack. Therefore it runs only in the process of
+//! [`helper`](super::helper), which has limits.
 
 use std::collections::BTreeSet;
 
@@ -45,8 +46,8 @@ pub(super) fn render(source: &str, arguments: &Value) -> Result<String, Fault> {
         .map_err(|error| fault(&error))
 }
 
-/// An environment with nothing in it: no loader, no other template. Printing what is not there fails; asking whether it is
-/// there does not.
+/// An empty environment: no loader, no other template. Printing an undefined value fails; testing
+/// whether it is defined does not.
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);

@@ -35,7 +35,8 @@ impl List {
         other.map(|other| &**other)
     }
 
-    /// Returns the name by which a command is called: with its source where another one is meant by the bare name.
+    /// Returns the name by which a command is called: with its source where another one is meant by
+    /// the bare name.
     pub(super) fn shown_name(&self, at: usize, entry: &Entry) -> String {
         match self.shadow(at, entry) {
             None => entry.name.clone(),

@@ -1,8 +1,9 @@
-//! Slash commands: one registry of those that are built in, those of plugins, templates of prompts, and skills.
+//! Slash commands: one registry of built-in commands, commands of plugins, prompt templates and
+//! skills.
 //!
-//! Owns which commands there are, in what order, which of two of one name is meant, and how a typed line becomes a call of one.
-//! Only a person calls them; the model has no way to. It must not know terminals: whoever asks shows what comes out. Start from
-//! [`Commands::parse`].
+//! Owns the commands and their order, the resolution of names that several commands share, and the
+//! parsing of a typed line into a call. Only a person calls commands; the model cannot. It must not
+//! know terminals: the caller shows the outcome. Start from [`Commands::parse`].
 
 mod about;
 mod arguments;
@@ -61,10 +62,11 @@ pub(super) struct About {
 struct Entry {
     name: String,
     description: String,
-    /// JSON Schema of the arguments; a command without one takes the text behind its name.
+    /// JSON Schema of the arguments; a command without one takes the text after its name.
     arguments: Option<Value>,
     origin: Origin,
-    /// Permissions of the plugin that runs it, in plain words; empty for a command that only makes text.
+    /// Permissions of the plugin that runs it, in plain words; empty for a command that only makes
+    /// text.
     may: Vec<String>,
     kind: Kind,
 }
@@ -105,17 +107,17 @@ pub(super) enum Outcome {
     },
     /// No output: the command did its work.
     Nothing,
-    /// An action that only whoever runs the session can take.
+    /// An action that only the owner of the session can take.
     Action(Action),
 }
 
-/// An action of whoever runs the session.
+/// An action for the owner of the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Quit,
     /// Ask this model from the next turn on.
     Model(String),
-    /// Go on with another session: its whole id, and what to say about it.
+    /// Continue another session: its full id, and a text to show.
     Resume {
         id: String,
         text: String,
@@ -125,15 +127,15 @@ pub(super) enum Action {
 /// A proposal for the end of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Completion {
-    /// Offset in the line, in bytes, from which on `text` takes the place of what is there.
+    /// Byte offset in the line from which `text` replaces the rest.
     pub(super) start: usize,
     pub(super) text: String,
     /// A few words on it; may be empty.
     pub(super) help: String,
 }
 
-/// Returns name and arguments of a line that calls a command: a slash at its very beginning and a name. A path is none, and a
-/// blank before the slash makes a prompt of the line.
+/// Returns name and arguments of a line that calls a command: a slash at its very beginning and a
+/// name. A path is none, and a blank before the slash makes a prompt of the line.
 pub(super) fn split(line: &str) -> Option<(&str, &str)> {
     let rest = line.strip_prefix('/')?;
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
@@ -156,7 +158,7 @@ fn is_skill_name(name: &str) -> bool {
 pub(super) struct ProjectTemplate {
     pub(super) name: String,
     pub(super) description: String,
-    /// Text that stands for what a person types.
+    /// Text of the prompt, which replaces the typed command.
     pub(super) text: String,
 }
 
@@ -185,8 +187,9 @@ fn is_name(name: &str) -> bool {
 }
 
 impl Commands {
-    /// Collects the commands: those that are built in, those of the plugins that run, and the templates of plugins, of the user
-    /// and of the project, whose folder is given when it is trusted. `program` is Rind's own, which renders templates.
+    /// Collects the commands: those that are built in, those of the plugins that run, and the
+    /// templates of plugins, of the user and of the project, whose folder is given when it is
+    /// trusted. `program` is Rind's own, which renders templates.
     pub(super) async fn new(about: About, project: Option<&HeldFolder>, program: PathBuf) -> Self {
         Self::with_helper(about, project, Helper::Program(program)).await
     }
@@ -209,7 +212,7 @@ impl Commands {
         }
     }
 
-    /// Puts the commands and templates of a plugin in place of those of its last version.
+    /// Replaces the commands and templates of a plugin by those of its new version.
     pub(super) async fn replace_plugin(&self, plugin: &Loaded) {
         let mut entries = find::of_plugin(plugin);
         find::check_templates(&mut entries, &self.helper).await;

@@ -6,7 +6,7 @@ use crate::skill::Source;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     BuiltIn,
-    /// The folder `prompts` beside the user's settings.
+    /// The folder `prompts` next to the user's settings.
     User,
     Plugin(Trust, String),
     /// `.rind/prompts`.
@@ -16,7 +16,7 @@ pub(super) enum Origin {
 }
 
 impl Origin {
-    /// The place in the order in which names are looked up: nothing from a project goes before what is the user's.
+    /// Returns the rank in name lookup: the project never comes before the user.
     pub(super) fn rank(&self) -> (u8, &str) {
         match self {
             Self::BuiltIn => (0, ""),
@@ -24,7 +24,7 @@ impl Origin {
             Self::Plugin(trust, name) => (rank(*trust), name),
             Self::Project => (5, ""),
             Self::Skill(trust, Source::Plugin(name)) => (rank(*trust), name),
-            // Behind the templates beside them.
+            // Rank skills after the templates of the same origin.
             Self::Skill(Trust::User, _) => (1, "skills"),
             Self::Skill(Trust::Project, _) => (5, "skills"),
             Self::Skill(trust, _) => (rank(*trust), "skills"),
@@ -64,7 +64,7 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// The place of what a plugin of this trust brings.
+/// Rank of the commands of a plugin with this trust.
 fn rank(trust: Trust) -> u8 {
     match trust {
         Trust::Managed => 2,

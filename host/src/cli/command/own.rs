@@ -33,7 +33,7 @@ pub(super) async fn run(
         Does::Cost => about::cost(session)?,
         Does::Context => about::context(session, &commands.about.compact)?,
         Does::Compact => {
-            // Whoever shows the turn shows its output.
+            // Return no text: the renderer of the turn shows the output.
             session.compact().until(cancel).await?;
             return Ok(Outcome::Nothing);
         }
@@ -211,7 +211,7 @@ fn listed(commands: &Commands) -> anyhow::Result<String> {
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Ids of the sessions of this folder and what each began with, the last used first.
+/// Ids and first inputs of the sessions of this folder, the last used first.
 fn rows(commands: &Commands) -> anyhow::Result<Vec<(String, String)>> {
     let paths = &commands.about.paths;
     let rows = SessionStore::new(paths.sessions()).list()?.into_iter();

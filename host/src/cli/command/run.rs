@@ -38,7 +38,7 @@ impl Commands {
         }
         let started = Instant::now();
         let outcome = Self::run_entry(self, entry, call, session.as_deref_mut(), cancel).await;
-        // That of a plugin is told of by the session.
+        // The session itself emits the event of a plugin's command.
         let is_told = matches!(entry.kind, Kind::Plugin(_));
         if let Some(session) = session.filter(|_| !is_told) {
             session.tell_command(event(entry, &outcome, started));
@@ -85,7 +85,7 @@ impl Commands {
                     bail_usage!("/{} runs in a session, and none is open", entry.name);
                 };
                 let invoked = session.invoke_skill(&skill.id, &call.arguments, &call.line);
-                // It may ask, and Ctrl-C takes the question away.
+                // The skill may ask for approval; Ctrl-C cancels the question.
                 tokio::select! {
                     biased;
                     () = cancel.cancelled() => bail_usage!("it was interrupted"),
@@ -115,7 +115,8 @@ fn event(entry: &Entry, outcome: &anyhow::Result<Outcome>, started: Instant) -> 
     }
 }
 
-/// Returns the event of a call of `/permissions` that is about this session, which its chat answers.
+/// Returns the event of a call of `/permissions` that is about this session, which its chat
+/// answers.
 pub(in crate::cli) fn permissions_event(text: String) -> Event {
     Event::Command {
         command: "permissions".to_owned(),

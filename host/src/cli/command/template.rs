@@ -1,7 +1,9 @@
-//! Templates of prompts: a Markdown file with front matter, rendered with the arguments of the command that it is.
+//! Templates of prompts: a Markdown file with front matter, rendered with the arguments of the
+//! command that it is.
 //!
-//! The front matter is YAML within a budget. What follows it is only text here: a [`Helper`] parses and renders it. A name that a
-//! template was not given is an error. Errors say file, line and column. Start from [`Template::read`].
+//! The front matter is YAML within a budget. The body is opaque text here: a [`Helper`] parses and
+//! renders it. A name without a value is an error. Errors say file, line and column. Start from
+//! [`Template::read`].
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +22,8 @@ use crate::tool::schema;
 /// Keys of the front matter.
 const KEYS: [&str; 2] = ["arguments", "description"];
 
-/// The name under which a template without declared arguments finds the text behind its name.
+/// Name of the variable with the text after the command's name, for a template without declared
+/// arguments.
 const TEXT: &str = "arguments";
 
 /// Names that a template finds without declaring them.
@@ -33,7 +36,8 @@ pub(super) struct Template {
     pub(super) description: String,
     /// JSON Schema of its arguments; `None` takes the text behind the name, if it uses it.
     pub(super) arguments: Option<Value>,
-    /// The template, with an empty line for each of the front matter, so that lines are those of the file.
+    /// The body, with an empty line for each line of the front matter, so that line numbers fit the
+    /// file.
     source: String,
     /// Whether it uses the text behind its name, once it was [checked](Self::check).
     pub(super) takes_text: bool,
@@ -106,7 +110,8 @@ impl Template {
         })
     }
 
-    /// Returns what follows the front matter, with an empty line for each line of that.
+    /// Returns the body, preceded by an empty line for each line of the front matter, so that line
+    /// numbers in errors fit the file.
     pub(super) fn source(&self) -> &str {
         &self.source
     }
@@ -145,7 +150,8 @@ impl Template {
         ))
     }
 
-    /// Renders the template, until `cancel` is set. `arguments` fit its schema; without one they are the text behind the name.
+    /// Renders the template, until `cancel` is set. `arguments` fit its schema; without one they
+    /// are the text behind the name.
     ///
     /// # Errors
     /// Why it cannot be rendered, with file, line and column.

@@ -1,4 +1,5 @@
-//! `rind config show` and `rind init`: what is set and where, and a file of settings to start from.
+//! `rind config show` and `rind init`: shows each setting with its origin, and writes a settings
+//! file to start from.
 
 mod starter;
 
@@ -69,7 +70,7 @@ pub(super) async fn show(args: ConfigShowArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Writes a file in which every setting stands as a comment. What is there stays as it is.
+/// Writes a file with every setting commented out. Never overwrites an existing file.
 pub(super) fn init(args: &InitArgs) -> anyhow::Result<ExitStatus> {
     let paths = paths(None)?;
     let (path, sections) = if args.user {

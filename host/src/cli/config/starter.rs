@@ -1,19 +1,20 @@
 //! The settings with their defaults and a word on each: `starter.toml`.
 //!
-//! A key with a default is a line of that file; one without stands behind [`EXAMPLE`] with a value that it may have.
+//! A key with a default is a line of that file; a key without one follows [`EXAMPLE`], with a
+//! possible value.
 
 use anyhow::Context;
 
 const STARTER: &str = include_str!("starter.toml");
 
-/// Mark of a line that sets what has no default.
+/// Mark of a line with an example for a setting without a default.
 const EXAMPLE: &str = "#: ";
 
 pub(super) fn defaults() -> anyhow::Result<toml::Table> {
     toml::from_str(STARTER).context("read the defaults that the program carries")
 }
 
-/// Returns a file to start from: nothing is set in it, and every key of these sections stands there to be.
+/// Returns a settings file to start from, with every key of these sections commented out.
 pub(super) fn file(sections: &[&str]) -> String {
     let wanted = |block: &&str| {
         let section = block.lines().find_map(section);

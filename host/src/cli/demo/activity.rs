@@ -37,11 +37,11 @@ pub(in super::super) enum Kind {
     ActedAt,
 }
 
-/// Activity of one plugin. The same twice stands once.
+/// Activity of one plugin, without duplicates.
 #[derive(Debug, Default)]
 pub(in super::super) struct PluginActivity {
     pub(in super::super) calls: u32,
-    /// Microseconds in them, with what they waited for.
+    /// Microseconds in them, including waits.
     pub(in super::super) micros: f64,
     all: BTreeMap<Kind, Vec<String>>,
     last_point: Option<String>,
@@ -139,7 +139,7 @@ impl PluginActivity {
                 self.add(Kind::ActedAt, point);
                 for what in &record.changed {
                     match *what {
-                        // An event of its own says what was told.
+                        // The injection has an event of its own, which contains its text.
                         "inject" => {}
                         "note" => self.add(Kind::Told, reason),
                         what => self.add(Kind::Changed, format!("{what} at {point}")),
@@ -161,7 +161,7 @@ impl PluginActivity {
         let why = record.reason.as_deref().unwrap_or_default();
         match record.outcome {
             AccessOutcome::Done => self.add(Kind::Reached, &*record.target),
-            // A file that is not there yet is no failure of the plugin, and what is one fails its hook.
+            // A missing file is no failure of the plugin; a real failure fails its hook.
             AccessOutcome::Masked | AccessOutcome::Failed => {}
             AccessOutcome::Denied => self.add(Kind::Failed, format!("{}: {why}", record.target)),
         }

@@ -17,9 +17,9 @@ const MAX_LINES: usize = 10_000;
 /// The lines. A subscriber is one for the whole process, and so is this.
 static HEARD: Mutex<Vec<Line>> = Mutex::new(Vec::new());
 
-/// Hears what plugins say at the level `info` and above.
+/// Collects log lines of plugins at level `info` and above.
 pub(in super::super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
-    // Nothing else is enabled for it.
+    // The filter enables only the target of plugins for this layer.
     Hearing.with_filter(Targets::new().with_target(TARGET, Level::INFO))
 }
 

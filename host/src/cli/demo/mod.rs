@@ -1,5 +1,5 @@
-//! `rind demo`: a whole turn on a bare machine. The plugins are those that the program carries, the model is a script,
-//! everything else is real: files, tools, hooks, the session.
+//! `rind demo`: a whole turn on a bare machine. The plugins are those that the program carries, the
+//! model is a script, everything else is real: files, tools, hooks, the session.
 
 pub(super) mod activity;
 pub(super) mod heard;
@@ -34,7 +34,8 @@ use crate::provider::Selected;
 use crate::provider::scripted::Scripted;
 use crate::tool::policy::PolicyMode;
 
-/// The plugins that are the core, in the order of their priorities. Each has something to do in the long story.
+/// The plugins that are the core, in the order of their priorities. Each has something to do in the
+/// long story.
 pub(super) const CORE: [&str; 10] = include!("../../../../plugins/core.json");
 
 pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
@@ -58,7 +59,8 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         ..ModelSelection::default()
     };
     let mut setup = OperatorSetup::read(environment(), here, &model, None)?;
-    // The settings of the story speak of plugins that this machine need not have.
+    // Load only the bundled plugins: the settings of the story must not depend on plugins of this
+    // machine.
     let load = PluginLoad::new(&setup, &PluginSelection::default(), GrantOptions::default())?
         .only_in(folders()?)
         .at(&paths);
@@ -118,7 +120,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     Ok(exit)
 }
 
-/// Shows who did what. It has failed when a core plugin did nothing.
+/// Shows the actions of each plugin. The demo fails if a core plugin did nothing.
 fn judge(
     acted: &mut TurnActivity,
     plugins: &PluginSet,
@@ -175,8 +177,8 @@ fn judge(
     Ok(ExitStatus::of(idle.is_empty()))
 }
 
-/// Returns the folders of the plugins of this installation, and the examples, which only demos load: a tool that greets is nothing to offer in
-/// real work.
+/// Returns the folders of the plugins of this installation, and the examples, which only demos
+/// load: a tool that greets is nothing to offer in real work.
 fn folders() -> anyhow::Result<Vec<PathBuf>> {
     let folders = environment().managed_folders()?.into_iter();
     Ok(folders.chain([carried::examples()]).collect())

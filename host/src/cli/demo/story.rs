@@ -18,9 +18,10 @@ pub(super) struct Story {
     pub(super) script: &'static str,
     /// Settings of this turn alone, as `--set` takes them.
     pub(super) settings: &'static [&'static str],
-    /// TOML: what plugins find in their stores, as they would have written it, by plugin and key.
+    /// TOML: initial contents of the plugins' stores, by plugin and key, as the plugins would have
+    /// written them.
     pub(super) learnt: &'static str,
-    /// Whether every core plugin has something to do in it.
+    /// Whether every core plugin is expected to act.
     pub(super) is_for_all: bool,
 }
 
@@ -64,7 +65,8 @@ const FILES: [(&str, &str); 3] = [
     ("station.toml", include_str!("files/station.toml")),
 ];
 
-/// Further files in the workspace of the long story. The name of the last one is an order; there is nothing in it.
+/// Further files in the workspace of the long story. The name of the last one is an order; there is
+/// nothing in it.
 const MORE_FILES: [(&str, &str); 3] = [
     ("check.sh", include_str!("files/check.sh")),
     ("notes/contact.md", include_str!("files/contact.md")),
@@ -89,7 +91,7 @@ impl Story {
         fs::write(workspace.join("logs/readings.log"), log())
     }
 
-    /// Puts what was learnt earlier into the stores of the plugins that are there.
+    /// Writes the initial contents into the stores of the loaded plugins.
     pub(super) fn write_learnt(
         &self,
         stores: &BTreeMap<String, PluginStore>,
@@ -112,7 +114,8 @@ impl Story {
 fn log() -> String {
     let mut log = String::new();
     for n in 0..READINGS {
-        // A tide of about 12 hours between 170 and 314 cm, in whole numbers so that every run is the same.
+        // A tide of about 12 hours between 170 and 314 cm, in integers so that every run gives the
+        // same values.
         let phase = n % 745;
         let level = 170 + (if phase < 372 { phase } else { 744 - phase }) * 144 / 372;
         let _ = writeln!(

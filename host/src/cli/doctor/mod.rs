@@ -1,6 +1,6 @@
-//! `rind doctor`: what really holds on this machine, found by trying it.
+//! `rind doctor`: checks what this machine enforces, by trying it.
 //!
-//! Each file looks at one part and knows nothing of how it is shown. Start from [`doctor`].
+//! Each file checks one part and knows nothing of rendering. Start from [`doctor`].
 
 mod commands;
 mod folders;
@@ -65,7 +65,7 @@ impl Check {
         Self::new(State::Missing, found)
     }
 
-    /// Failure of what Rind cannot do its work without.
+    /// Failure of a requirement without which Rind cannot work.
     fn required(found: impl Into<String>) -> Self {
         Self {
             required: true,
@@ -97,8 +97,8 @@ pub(super) struct Report {
 pub(super) async fn doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
     let paths = paths(None)?;
     let mut checks = Vec::new();
-    // The user's own: what a project may set does not bear on these checks. A settings file that is wrong is a finding, and the
-    // rest is looked at without it.
+    // Read the user's settings only: a project's settings do not affect these checks. A broken
+    // settings file is a finding, and the other checks run without it.
     let setup = user_setup().unwrap_or_else(|error| {
         checks.push(wrong_settings(&error));
         OperatorSetup::new(environment(), paths.clone(), Config::default())

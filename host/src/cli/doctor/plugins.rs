@@ -1,4 +1,5 @@
-//! Checks the requirements of plugins: the engine, its deadlines, the compiler, the cache, and for authors the target.
+//! Checks the requirements of plugins: the engine, its deadlines, the compiler, the cache, and for
+//! authors the target.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,7 +111,7 @@ impl Found {
     }
 }
 
-/// Loads the plugins that a session in this folder would have. Nobody is asked.
+/// Loads the plugins that a session in this folder would have, without questions.
 pub(super) async fn find() -> Result<Found, Check> {
     let load = super::super::plugin::load_of(&PluginArgs::default()).await;
     let load = load.map_err(|error| Check::required(format!("{error:#}")))?;
@@ -167,8 +168,8 @@ pub(super) fn loaded(found: &Found) -> Check {
         .todo("see `rind plugin list`")
 }
 
-/// Whether plugins can be compiled from their sources. Asked in a folder of Rind's own: a project's toolchain file could make
-/// rustup install something.
+/// Whether plugins can be compiled from their sources. Asked in a folder of Rind's own: a project's
+/// toolchain file could make rustup install something.
 pub(super) async fn target(paths: &Paths) -> Check {
     let cancel = CancellationToken::new();
     let asked = tokio::time::timeout(PATIENCE, has_target(&paths.data, &cancel)).await;

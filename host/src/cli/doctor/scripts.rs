@@ -5,7 +5,8 @@ use super::Check;
 use crate::operator::scripts;
 use crate::operator::setup::OperatorSetup;
 
-/// Whether the programs of scripts can be started, and who may change them; nothing where no script is set.
+/// Whether the programs of scripts can be started, and who may change them; nothing where no script
+/// is set.
 pub(super) fn check(setup: &OperatorSetup) -> Option<Check> {
     let found = scripts::read(setup).and_then(|scripts| {
         let open = scripts::writable(setup, &scripts)?;

@@ -11,7 +11,8 @@ use crate::skill::discover;
 /// Most skills that are named.
 const MAX_NAMED: usize = 20;
 
-/// Whether every skill that is found is used as its author meant it; nothing where there are no skills.
+/// Whether every skill that is found is used as its author meant it; nothing where there are no
+/// skills.
 pub(super) fn check(found: &Found) -> Option<Check> {
     let roots = skills::roots(found.setup(), &found.plugins, found.held());
     let skills = discover(

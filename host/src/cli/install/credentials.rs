@@ -1,4 +1,5 @@
-//! Credentials for registries, where `docker login` put them: `~/.docker/config.json` and the helpers that it names.
+//! Credentials for registries, where `docker login` put them: `~/.docker/config.json` and the
+//! helpers that it names.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,11 +24,12 @@ pub(super) fn find() -> FindCredentials {
                 CredentialRetrievalError::NoCredentialConfigured
                 | CredentialRetrievalError::ConfigNotFound,
             ) => Ok(Credentials::Anonymous),
-            // The library tells a file that is missing from none only for a home without a folder `.docker`.
+            // The library reports a missing file as "not found" only if the home has no folder
+            // `.docker`.
             Err(CredentialRetrievalError::ConfigReadError) if !has_config() => {
                 Ok(Credentials::Anonymous)
             }
-            // What a helper printed may hold a password.
+            // Do not show the output of a helper: it may contain a password.
             Err(CredentialRetrievalError::HelperFailure { helper, .. }) => {
                 bail!(
                     "docker's credential helper `{helper}` has none for {host}; run `docker login {host}`"

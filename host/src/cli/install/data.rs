@@ -1,5 +1,6 @@
-//! Data that removed plugins have stored. It is put aside under the source of its plugin, so that another plugin of the same name
-//! does not read it, and comes back with the plugin from that source.
+//! Data that removed plugins have stored. It is put aside under the source of its plugin, so that
+//! another plugin of the same name does not read it, and comes back with the plugin from that
+//! source.
 
 use std::fs;
 use std::io;
@@ -7,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use crate::package::source::Source;
 
-/// Most folders that are put aside for one name and source. More come only of names that are installed and put there by hand
-/// in turn.
+/// Maximum number of folders that are moved aside for one name and source. Only alternating
+/// installation and manual copying of a plugin reaches it.
 const MAX_ASIDE: usize = 100;
 
-/// Change of what the plugins of a name have stored.
+/// Change of the stored data of the plugins of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum StoredData {
     /// Data of a plugin from another source, or from an unknown one, are in this folder now.
@@ -20,7 +21,8 @@ pub(in super::super) enum StoredData {
     Back,
 }
 
-/// Puts aside what the plugin has stored under its name in `plugins`. Returns the new folder, if there is something.
+/// Moves aside the data that the plugin has stored under its name in `plugins`. Returns the new
+/// folder, if there was data.
 pub(super) fn put_aside(
     plugins: &Path,
     name: &str,
@@ -39,11 +41,12 @@ pub(super) fn put_aside(
     Ok(Some(free))
 }
 
-/// Prepares the store of a plugin that is newly installed from this source: takes back what was put aside for it, and puts aside
-/// what somebody else left under its name.
+/// Prepares the store of a plugin that is newly installed from this source: moves aside data left
+/// under its name by another plugin, and restores the data that was moved aside for it.
 pub(super) fn settle(plugins: &Path, name: &str, source: &Source) -> io::Result<Vec<StoredData>> {
     let mut changes = Vec::new();
-    // Whose it is cannot be told: a plugin that was put there by hand, or one that an earlier version of Rind removed.
+    // The owner of existing data is unknown: a plugin that was copied there by hand, or one that an
+    // earlier version of Rind removed.
     changes.extend(put_aside(plugins, name, None)?.map(StoredData::PutAside));
     let aside = aside(plugins, name, Some(source));
     if fs::symlink_metadata(&aside).is_ok() {
@@ -53,7 +56,8 @@ pub(super) fn settle(plugins: &Path, name: &str, source: &Source) -> io::Result<
     Ok(changes)
 }
 
-/// Folder for what the plugin of a name from a source stored. No name of a plugin has an `@` in it.
+/// Folder for the data of a plugin by name and source. The `@` cannot collide: names of plugins
+/// contain none.
 fn aside(plugins: &Path, name: &str, source: Option<&Source>) -> PathBuf {
     let Some(source) = source else {
         return plugins.join(format!("{name}@unknown"));
@@ -94,7 +98,7 @@ mod tests {
         assert_eq!(install(&one), [StoredData::Back]);
         assert_eq!(stored().as_deref(), Some("of one"));
         remove(&one);
-        // Somebody puts a plugin of the name there without `install`, twice.
+        // A plugin of the name is copied there without `install`, twice.
         for name in ["p@unknown", "p@unknown-2"] {
             store("of somebody");
             let aside = StoredData::PutAside(plugins.join(name));

@@ -1,4 +1,5 @@
-//! The plugins that are installed, under the lock that keeps two commands from changing them at once.
+//! The plugins that are installed, under the lock that keeps two commands from changing them at
+//! once.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -76,7 +77,7 @@ pub(in super::super) struct Outcome {
     pub(in super::super) waiting: Vec<crate::grant::Capability>,
     /// Whether anything of its component is ever called.
     pub(in super::super) is_called: bool,
-    /// Changes of what plugins of the name have stored.
+    /// Changes of the stored data of plugins of the name.
     pub(in super::super) stored: Vec<StoredData>,
 }
 
@@ -84,7 +85,8 @@ pub(in super::super) struct Outcome {
 pub(in super::super) struct Removed {
     pub(in super::super) name: String,
     pub(in super::super) n_answers: usize,
-    /// Folder that what the plugin stored was put into, if there is something, and the source that it comes back with.
+    /// Folder to which the plugin's data was moved, if there was any, and the source whose
+    /// installation restores it.
     pub(in super::super) data: Option<(PathBuf, Source)>,
     /// Line of the settings that still configures it.
     pub(in super::super) configured: Option<String>,
@@ -93,7 +95,7 @@ pub(in super::super) struct Removed {
 }
 
 impl Installation {
-    /// Reads what is installed, and waits for another command that changes it.
+    /// Reads the lock file, and waits for other commands that change it.
     pub(super) fn open() -> anyhow::Result<Self> {
         let OperatorSetup { paths, config, .. } = user_setup()?;
         let lock_path = paths.config.join(Locked::FILE_NAME);
@@ -124,7 +126,7 @@ impl Installation {
     /// Returns the message for a name that was not installed.
     pub(super) fn unknown(&self, name: &str) -> String {
         let shown = name.escape_debug();
-        // A name is not a path yet.
+        // Reject a `/`: the name is not validated yet.
         let is_there = !name.contains('/') && self.plugins.join(name).is_dir();
         if is_there {
             let place = self.plugins.join(name);
@@ -139,7 +141,7 @@ impl Installation {
 
     /// Installs, updates or restores one plugin.
     pub(super) async fn install(&mut self, wanted: &Wanted<'_>) -> anyhow::Result<Outcome> {
-        // An update takes the newest version that a registry has.
+        // Pass the locked version: an update takes the newest version of a registry.
         let earlier = wanted.name.and_then(|name| self.lock.entries.get(name));
         let version = earlier.map(|locked| &locked.version);
         let fetched = fetch(wanted.source, version, &credentials::find()).await?;
@@ -210,11 +212,13 @@ impl Installation {
             manifest: fetched.manifest.clone(),
             key: key.clone(),
         };
-        // Before the plugin is there: it must not run with what another one stored.
+        // Move old data before the plugin is in place: it must not run with the data of another
+        // plugin.
         let stored = match locked {
             None => data::settle(&self.stores(), &name, &new.source)
                 .with_context(|| format!("cannot move what plugins of the name {name} stored"))?,
-            // An operator who changes the source says that it is the same plugin.
+            // An operator who changes the source confirms that it is the same plugin, so its data
+            // stays.
             Some(_) => Vec::new(),
         };
         let source = new.source.clone();
@@ -236,12 +240,12 @@ impl Installation {
         })
     }
 
-    /// Folder of what plugins stored.
+    /// Folder of the stored data of plugins.
     fn stores(&self) -> PathBuf {
         self.paths.data.join("plugins")
     }
 
-    /// Refuses the names of plugins that come with Rind: what is installed under one would never run.
+    /// Refuses the names of bundled plugins: a plugin installed under such a name would never run.
     fn check_name(&self, name: &str) -> anyhow::Result<()> {
         let environment = environment();
         let managed = environment.managed_folders()?.into_iter();
@@ -261,8 +265,8 @@ impl Installation {
         Ok(())
     }
 
-    /// Loads the plugin as a session would. Returns the capabilities that the operator will be asked about, and whether anything of
-    /// the component is ever called.
+    /// Loads the plugin as a session would. Returns the capabilities that the operator will be
+    /// asked about, and whether anything of the component is ever called.
     async fn check_loads(
         &self,
         staged: &Staged,
@@ -297,8 +301,8 @@ impl Installation {
         self.lock.replace(&self.lock_path, (name, name), new, put)
     }
 
-    /// Removes an installed plugin, with the operator's answers about it. Its data are put aside, and the key of its name
-    /// stays.
+    /// Removes an installed plugin, with the operator's answers about it. Its data are put aside,
+    /// and the key of its name stays.
     pub(super) fn remove(&mut self, name: &str) -> anyhow::Result<Removed> {
         let Some(locked) = self.lock.entries.get(name) else {
             return Err(Usage(self.unknown(name)).into());
@@ -311,7 +315,7 @@ impl Installation {
         lock.write(&self.lock_path)?;
         drop(exchange);
         self.lock = lock;
-        // An answer that stays would say that the plugin is missed.
+        // Remove the answers too: a remaining answer would make the plugin count as missing.
         let n_answers = Answers::read(&self.paths.grants())?.revoke(name)?;
         let config = user_setup()?.config;
         let aside = data::put_aside(&self.stores(), name, Some(&source))
@@ -326,14 +330,16 @@ impl Installation {
     }
 }
 
-/// Reads the manifest of what is installed, unless somebody changed it: it could ask for everything already.
+/// Reads the manifest of the installed plugin, unless the plugin was changed since: a changed
+/// manifest could already request everything.
 fn earlier_manifest(place: &Path, locked: Option<&Locked>) -> Option<Manifest> {
     let held = HeldFolder::read(place).ok()?;
     locked.filter(|locked| locked.digest == held.digest())?;
     Manifest::read(place, Some(&held)).ok()
 }
 
-/// Decides what installing over this would change; refuses another source, an older version, and other bytes of the same one.
+/// Decides the effect of installing over this entry; refuses another source, an older version, and
+/// other bytes of the same version.
 fn change(
     locked: &Locked,
     fetched: &Fetched,

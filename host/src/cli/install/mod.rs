@@ -34,7 +34,7 @@ pub(super) async fn pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     let fetched = source::read(&args.folder)?;
     let contents = &fetched.contents;
     let name = &contents.manifest.name;
-    // What is packed is what is checked.
+    // Check the same bytes that are packed.
     let checked = tempfile::tempdir().context("make a temporary folder")?;
     let staged = place::stage(contents.files(), name, checked.path())?;
     let set = alone::load(&staged.folder).await?;
@@ -88,7 +88,7 @@ pub(super) async fn publish(args: PublishArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Writes a file whole or not at all, for everybody to read.
+/// Writes a file atomically, readable for all users.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path
         .parent()
@@ -118,8 +118,8 @@ pub(super) async fn install(args: InstallArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Warns of tools of a plugin whose names others have: a session offers one of the two. What keeps the plugins from being loaded is
-/// for the commands that need them.
+/// Warns of tools of a plugin whose names other plugins use: a session offers only one of each
+/// name. Errors in loading the plugins are left to the commands that need them.
 async fn warn_of_collisions(name: &str) {
     let Ok(plugins) = super::plugin::load(&PluginArgs::default()).await else {
         return;
@@ -158,7 +158,7 @@ pub(super) async fn update(args: UpdateArgs) -> anyhow::Result<ExitStatus> {
         match installation.install(&wanted).await {
             Ok(outcome) => render::install::installed(&outcome),
             Err(error) => {
-                // The others do not wait for this one.
+                // A failed update does not stop the others.
                 render::install::not_updated(&name, &error);
                 exit = ExitStatus::Failed;
             }

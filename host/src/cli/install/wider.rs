@@ -1,4 +1,5 @@
-//! Updates that ask for more than the plugin that they replace: the difference is shown, and somebody has to accept it.
+//! Updates that request more than the installed version: the difference is shown, and has to be
+//! accepted.
 
 use anyhow::bail;
 
@@ -30,13 +31,14 @@ impl More {
     fn is_accepted(&self, plugin: &str, flag: &GrantFlag) -> bool {
         match self {
             Self::Capability(capability) => flag.gives(plugin, capability),
-            // Nothing but a yes to everything covers it.
+            // Only a grant of everything covers a higher trust.
             Self::Trust(_) => flag.plugin() == plugin && flag.is_for_all(),
         }
     }
 }
 
-/// Lists what `new` asks for and `earlier` did not. Of a plugin that cannot be read any more everything is more.
+/// Lists the requests of `new` that `earlier` does not cover. If the earlier manifest cannot be
+/// read, every request is listed.
 fn more(earlier: Option<&Manifest>, new: &Manifest) -> Vec<More> {
     let before = earlier.map(Manifest::requested).unwrap_or_default();
     let requested = new.requested().into_iter();
@@ -53,7 +55,7 @@ fn more(earlier: Option<&Manifest>, new: &Manifest) -> Vec<More> {
     more
 }
 
-/// Has an update accepted that asks for more: by `--grant`, or by somebody at the terminal.
+/// Has a wider update accepted: by `--grant`, or by the person at the terminal.
 pub(super) async fn accept(
     earlier: Option<&Manifest>,
     new: &Manifest,

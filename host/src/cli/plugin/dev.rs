@@ -1,7 +1,7 @@
-//! `rind plugin dev`: a plugin that is being written takes the place of its last version in a session that goes on.
+//! `rind plugin dev`: rebuilds a plugin after each change, and replaces it in a running session.
 //!
-//! The folder is looked at, built and loaded as ever. What does not build or load, or wants more than was granted, changes
-//! nothing. Start from [`dev`].
+//! The folder is checked, built and loaded as usual. If the build or load fails, or the new version
+//! requests more than was granted, the session keeps the last version. Start from [`dev`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -136,7 +136,7 @@ async fn turns(
         if ran.is_err() {
             break;
         }
-        // What came while the turn ran was put in place in it.
+        // Ignore replacements from during the turn: they take effect at its next step.
         while replaced.try_recv().is_ok() {}
         tokio::select! {
             () = cancel.cancelled() => {}
@@ -153,7 +153,7 @@ async fn turns(
     Ok(ExitStatus::Interrupted)
 }
 
-/// Source of a plugin beside a session.
+/// Source of a plugin under development, with the folders open to the session.
 struct Source {
     dir: PathBuf,
     /// Folders that the agent may write in.
@@ -161,10 +161,11 @@ struct Source {
 }
 
 impl Source {
-    /// Says where the agent could change what a build runs: build scripts and macros run with all rights of the user, and the
-    /// agent must not be the one who writes them.
+    /// Returns the reason if the agent could write to the build's input: build scripts and macros
+    /// run with all rights of the user, so the agent must not write them.
     async fn overlap(&self, cancel: &CancellationToken) -> Result<Option<String>, BuildError> {
-        // Before anything is asked that reads settings there.
+        // Check the folder itself first: finding the other sources runs a program that reads
+        // settings there.
         if let Some(why) = self.overlap_of(&self.dir) {
             return Ok(Some(why));
         }
@@ -202,7 +203,8 @@ impl Author {
         loop {
             let dir = &self.source.dir;
             let changed = files::change(&seen, || Some(files::of(dir))).await;
-            // Before the build: what changes while it runs is built again.
+            // Take the snapshot before the build, so that a change during the build triggers
+            // another.
             seen = files::of(dir);
             let changed = relative(&changed, dir).display().to_string();
             let replaced = self.replace(&cancel).await;
@@ -231,7 +233,7 @@ impl Author {
 
     /// Builds and loads the plugin and puts it in place.
     async fn replace(&self, cancel: &CancellationToken) -> Result<(), String> {
-        // Dependencies may have come.
+        // Check again: the change may have added dependencies.
         let overlap = self.source.overlap(cancel).await;
         if let Some(why) = overlap.map_err(|error| error.to_string())? {
             return Err(why);

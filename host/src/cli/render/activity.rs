@@ -89,7 +89,7 @@ fn lines(activity: &PluginActivity, width: usize) -> Vec<String> {
     lines
 }
 
-/// The first of what there is, and how much more there is. One that stands alone has room to go on.
+/// Adds the first texts and the number of the others. A single text may take more lines.
 fn some(lines: &mut Vec<String>, width: usize, label: &str, texts: &[String]) {
     if let ([text], true) = (texts, ["said", "logged"].contains(&label)) {
         let (first, rest) = broken(text, width);

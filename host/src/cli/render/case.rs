@@ -1,4 +1,5 @@
-//! Cases of plugins and skills: a line each with what it cost, the differences of those that fail, and what no case reached.
+//! Cases of plugins and skills: a line each with its cost, the differences of those that fail, and
+//! the exports that no case reached.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use crate::cases::Cost;
 use crate::cases::snapshot::Unused;
 use crate::cases::suite::{Coverage, Ran};
 
-/// Shortest difference of two times that is shown: what is below is noise.
+/// Minimum difference of two times that is shown; smaller ones are noise.
 const MIN_DIFFERENCE: Duration = Duration::from_micros(500);
 
 pub(in super::super) fn ran(case: &Ran) {
@@ -40,7 +41,7 @@ pub(in super::super) fn ran(case: &Ran) {
     }
 }
 
-/// Time, memory and host calls, each with what it was in the last run when that differs.
+/// Formats time, memory and host calls, each with the value of the last run if it differs.
 fn cost(now: &Cost, last: Option<&Cost>) -> String {
     let micros = |took: Duration| duration(took.as_secs_f64() * 1e6);
     let calls = |cost: &Cost| {
@@ -58,7 +59,7 @@ fn cost(now: &Cost, last: Option<&Cost>) -> String {
                 .map(|last| micros(last.took)),
         ),
         with_last(
-            // Only plugins have memory of their own.
+            // Leave the column empty for skills: only plugins have a memory.
             match now.memory_bytes {
                 0 => String::new(),
                 n => bytes(n),

@@ -1,4 +1,5 @@
-//! Skills that are derived: their files, how they differ from those that are there, and how they are used.
+//! Skills that are derived: their files, how they differ from those that are there, and how they
+//! are used.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +11,7 @@ use super::{BAD, BOLD, DIM, GOOD, answer, answer_line, cost, note, prose, styled
 use crate::derive::{Bundle, Draft};
 use crate::point::payload::TurnSummary;
 
-/// Time for the differences of one file; those of large ones are coarser then.
+/// Timeout for the diff of one file; diffs of large files become coarser.
 const MAX_DIFF_TIME: Duration = Duration::from_secs(2);
 
 /// Unchanged lines around a change.

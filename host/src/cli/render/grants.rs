@@ -49,7 +49,7 @@ pub(in super::super) fn held(request: &Request, decision: &Decision) -> String {
     text
 }
 
-/// Prints what a plugin asks for, what its trust gives, what it has, and why: one line each.
+/// Prints one line for each permission: requested, given by trust, granted, and why.
 pub(in super::super) fn table(report: &Report) {
     let Report {
         name,

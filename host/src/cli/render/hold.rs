@@ -1,7 +1,7 @@
 //! Output to standard error, held back while a question is open.
 //!
-//! A question must stay on the screen as it is until it is answered, whoever else has something to say: notices, logs,
-//! warnings. Start from [`hold`]. A chat has a screen of its own and takes everything: [`redirect`].
+//! A question must stay on the screen unchanged until it is answered, so notices, logs and warnings
+//! wait. Start from [`hold`]. A chat has a screen of its own and takes all output: [`redirect`].
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 pub(in super::super) use super::output::at_once;
 use crate::lock::lock;
 
-/// Most bytes that are held. More of them would scroll away what led to the next question.
+/// Most bytes that are held. More would scroll away the lines that led to the next question.
 const MAX_HELD_BYTES: usize = 16 << 10;
 
 struct Held {
@@ -28,11 +28,11 @@ static HELD: Mutex<Held> = Mutex::new(Held {
 });
 
 fn held() -> MutexGuard<'static, Held> {
-    // Text and counts are whole after every statement.
+    // A poisoned lock is harmless: text and counts are consistent after every statement.
     lock(&HELD)
 }
 
-/// An open question; what was held back is written when it is dropped.
+/// Guard of an open question; dropping it writes the held output.
 pub(in super::super) struct Open(());
 
 /// Holds back everything but the question itself.
@@ -60,17 +60,17 @@ impl Drop for Open {
     }
 }
 
-/// Receiver of texts while somebody else has the screen.
+/// Receiver of texts while a chat owns the screen.
 static ELSEWHERE: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
 
 fn elsewhere() -> MutexGuard<'static, Option<UnboundedSender<String>>> {
     lock(&ELSEWHERE)
 }
 
-/// A time in which somebody else shows what is written; dropped, it goes to standard error again.
+/// Guard of a redirection; dropping it directs output to standard error again.
 pub(in super::super) struct Redirected(());
 
-/// Hands everything that is written to whoever has the screen.
+/// Sends all output to the owner of the screen.
 pub(in super::super) fn redirect(to: UnboundedSender<String>) -> Redirected {
     *elsewhere() = Some(to);
     Redirected(())
@@ -85,7 +85,7 @@ impl Drop for Redirected {
 /// Writes to standard error, or keeps the text until no question is open.
 pub(in super::super) fn put(text: impl Display) {
     if let Some(to) = &*elsewhere() {
-        // Nobody receives it when the screen is about to be left.
+        // Ignore a closed channel: the screen may be about to close.
         let _ = to.send(text.to_string());
         return;
     }
@@ -130,7 +130,7 @@ mod tests {
             let mut held = held();
             assert!(held.text.starts_with("line 0\n") && held.text.len() <= MAX_HELD_BYTES);
             assert_eq!(held.text.lines().count() + held.n_left_out, 10_000);
-            // Not onto the screen of whoever runs the tests.
+            // Do not print the held text to the terminal of the test run.
             held.text.clear();
             held.n_left_out = 0;
         }

@@ -38,7 +38,7 @@ pub(in super::super) fn published(contents: &Contents, published: &Published, is
     }
 }
 
-/// Prints what was installed, and what it will ask for.
+/// Prints the installed plugin and the permissions it will request.
 pub(in super::super) fn installed(outcome: &Outcome) {
     let what = match &outcome.change {
         Change::Installed => format!("installed in {}", outcome.folder.display()),
@@ -87,7 +87,7 @@ pub(in super::super) fn not_updated(name: &str, error: &anyhow::Error) {
     say(format_args!("{} {}", styled(BAD, "✗"), indented(&text)));
 }
 
-/// Prints what was removed, and what stays.
+/// Prints the removed plugin and the parts that stay.
 pub(in super::super) fn removed(removed: &Removed) {
     answer_line(format_args!(
         "{} {} removed",
@@ -114,7 +114,8 @@ pub(in super::super) fn removed(removed: &Removed) {
     }
 }
 
-/// Prints the folders that are searched for plugins, in order. `carried` is in the program and not on the disk.
+/// Prints the folders that are searched for plugins, in order. `carried` is in the program and not
+/// on the disk.
 pub(in super::super) fn search_path(
     places: &[(Trust, PathBuf)],
     carried: &Path,

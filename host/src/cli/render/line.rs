@@ -1,4 +1,4 @@
-//! Events that are one line for people, whatever came before them.
+//! Events that are one line for people, independent of earlier events.
 
 use anstyle::Style;
 
@@ -15,7 +15,8 @@ pub(super) fn assessed(decision: Decision, confidence: f64, reasons: &[String]) 
     format!("assessed as {word} ({confidence:.2}): {reasons}")
 }
 
-/// A text whose lines after the first begin with a mark: none of them can look like a line of the program.
+/// A text whose lines after the first begin with a mark: none of them can look like a line of the
+/// program.
 fn quoted_lines(text: &str) -> String {
     printable(text).trim_end().replace('\n', "\n  │ ")
 }

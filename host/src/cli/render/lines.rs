@@ -1,7 +1,7 @@
 //! Lines that each loop may show in a minute: its events and its log together.
 //!
-//! A loop that says much would scroll away what the others say. Both ways to the screen count here, because a limit for one of
-//! them is none.
+//! A noisy loop would scroll away the lines of others. Both ways to the screen count, because a
+//! limit on only one of them would be none.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use tracing_subscriber::layer::{Context, Filter};
 use super::{DIM, one_line, say, styled};
 use crate::lock::lock;
 
-/// Most lines of one loop in a minute, with the notice that there are more.
+/// Maximum lines of one loop in a minute, including the notice that more were dropped.
 pub(super) const MAX_LINES_PER_MINUTE: u32 = 60;
 
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
@@ -61,7 +61,8 @@ impl Lines {
     }
 }
 
-/// Counts of this process. The log is set up before there are loops, and has no other way to their counts.
+/// Counts of this process. The log is set up before there are loops, and has no other way to their
+/// counts.
 pub(in super::super) fn of_process() -> Arc<Lines> {
     static LINES: LazyLock<Arc<Lines>> = LazyLock::new(Arc::default);
     LINES.clone()
@@ -124,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts what comes through.
+    /// Counts the log lines that pass.
     #[derive(Clone, Default)]
     struct Counted(Arc<Mutex<Vec<String>>>);
 

@@ -30,7 +30,7 @@ pub(in super::super) fn diff(file: &Path, before: &str, after: &str) {
     }
 }
 
-/// Tells what another format cannot say.
+/// Prints the keys that the other format cannot express.
 pub(in super::super) fn lost(lost: &[Lost]) {
     for one in lost {
         let text = format!("`{}` is lost: {}", one.key, one.text);

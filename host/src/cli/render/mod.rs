@@ -1,8 +1,9 @@
 //! Writes everything that a user sees: answers to standard output, the rest to standard error.
 //!
-//! Colour and live progress only on a terminal; `NO_COLOR` counts (through `anstream`). Text of models, tools and plugins
-//! is made printable first: control characters of theirs must not reach a terminal. What the program says itself is broken at
-//! blanks to the width of a terminal. Output that cannot be written makes the program fail at its end; a closed pipe does not.
+//! Colour and live progress appear only on a terminal; `NO_COLOR` counts (through `anstream`). Text
+//! of models, tools and plugins is escaped first, so that its control characters do not reach a
+//! terminal. The program's own text wraps at blanks to the width of the terminal. A write error
+//! makes the program fail at its end; a closed pipe does not.
 
 pub(super) mod activity;
 pub(super) mod case;
@@ -83,7 +84,7 @@ pub(super) fn bare(text: &str) -> String {
 
 /// A value as JSON on standard output.
 pub(super) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    // As it is, also on a terminal: it is for programs.
+    // Write the JSON unchanged even on a terminal: it is for programs.
     answer(serde_json::to_string_pretty(value)? + "\n");
     Ok(())
 }
@@ -105,7 +106,7 @@ pub(super) fn one_line(text: &str, width: usize) -> String {
     cut(flat(text), width)
 }
 
-/// One line without what must not reach a terminal.
+/// Returns the text as one line, with control characters escaped.
 fn flat(text: &str) -> String {
     let text = printable(text);
     text.split_whitespace().collect::<Vec<_>>().join(" ")

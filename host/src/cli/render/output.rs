@@ -1,7 +1,8 @@
 //! Writing to standard output and standard error, and whether that worked.
 //!
-//! A failed write does not stop a turn, whose tools may be half done. It is remembered, and [`failure`] tells it at the end of
-//! the program: exit code 0 means that the whole answer was written.
+//! A failed write does not stop a turn, whose tools may be half done. It is remembered, and
+//! [`failure`] tells it at the end of the program: exit code 0 means that the whole answer was
+//! written.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
@@ -20,7 +21,7 @@ pub(in super::super) fn say(line: impl Display) {
     put(wrap(&line, columns(std::io::stderr())));
 }
 
-/// Writes to standard error whatever is open: for questions themselves.
+/// Writes to standard error even while output is held: for questions themselves.
 pub(in super::super) fn at_once(text: impl Display) {
     write(anstream::stderr(), "standard error", text);
 }
@@ -30,7 +31,8 @@ pub(in super::super) fn answer(text: impl Display) {
     write(anstream::stdout(), "standard output", text);
 }
 
-/// Writes lines of JSON to standard output. They have no styles to be taken out, so it is not looked whether that is a terminal.
+/// Writes lines of JSON to standard output. They have no styles to be taken out, so it is not
+/// looked whether that is a terminal.
 pub(in super::super) fn answer_json(lines: &str) {
     write(std::io::stdout().lock(), "standard output", lines);
 }
@@ -49,9 +51,9 @@ pub(in super::super) fn failure() -> Option<&'static str> {
 fn write(mut stream: impl Write, name: &str, text: impl Display) {
     let written = write!(stream, "{text}").and_then(|()| stream.flush());
     match written {
-        // The reader of a pipe has seen enough.
+        // A broken pipe is no failure: its reader has seen enough.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            // Only the first is kept.
+            // Keep the first failure only.
             let _ = FAILURE.set(format!("cannot write to {name}: {error}"));
         }
         _ => {}

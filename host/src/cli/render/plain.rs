@@ -1,4 +1,4 @@
-//! A turn in lines for people who did not ask for a trace: tool calls, and what went wrong.
+//! A turn in lines for people who did not ask for a trace: tool calls and failures.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,10 +11,10 @@ use crate::event::{Event, Part, Stamped};
 use crate::message::ToolResult;
 use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
-/// Refusals of one plugin that are shown to those who did not ask for a trace.
+/// Maximum number of refusals of one plugin that are shown without a trace.
 const MAX_REFUSALS: u32 = 5;
 
-/// Notices of one plugin that are shown to those who did not ask for a trace.
+/// Maximum number of notices of one plugin that are shown without a trace.
 const MAX_NOTICES: u32 = 8;
 
 #[derive(Default)]
@@ -38,11 +38,12 @@ impl Plain {
         }
     }
 
-    /// Shows the line for an event, if it has one. Of a subagent, people see its tool calls and what went wrong; everything
-    /// else is for its caller.
+    /// Shows the line for an event, if it has one. Of a subagent, people see its tool calls and
+    /// failures; all other events are for its caller.
     pub(in super::super) fn show(&mut self, stamped: &Stamped) -> Option<String> {
         let line = match &stamped.event {
-            // A refusal is told where it takes effect; without its line, a failure that is skipped would not be told at all.
+            // Show only failed hooks: a refusal is shown where it takes effect, but a skipped
+            // failure would otherwise not be shown at all.
             Event::Hook { record } => {
                 (record.outcome == TraceOutcome::Failed).then(|| failed_hook(record))
             }
@@ -51,7 +52,8 @@ impl Plain {
                 plugin: Some(plugin),
                 ..
             } => {
-                // A plugin that says much must not scroll away what led to a question.
+                // Limit the notices of a plugin, so that they do not scroll away the lines that led
+                // to a question.
                 let flag = self.more_with;
                 let more = further(&mut self.notices, plugin, MAX_NOTICES, flag)?;
                 line::line(&stamped.event).map(|line| line + &more)
@@ -65,7 +67,7 @@ impl Plain {
             } => {
                 let call = Part::ended(stamped);
                 let words = call.as_ref().and_then(|call| self.calls.remove(call));
-                // Right below its start a result needs no name; among others it does.
+                // A result right below its start needs no name; after other lines it does.
                 let named = words.filter(|_| self.above != call);
                 let refused_by = refused_by.as_deref();
                 Some(tool_end(result, *duration_ms, refused_by, named))
@@ -104,7 +106,8 @@ impl Plain {
     }
 }
 
-/// Counts a line of a plugin. `None` when it has had its `most`; with the last one goes a hint at further ones.
+/// Counts a line of a plugin. `None` when it has had its `most`; with the last one goes a hint at
+/// further ones.
 fn further(
     shown: &mut BTreeMap<String, u32>,
     plugin: &str,

@@ -19,7 +19,8 @@ use crate::plugin::relied::{ABSENT, Absent, Reliance};
 use crate::point::failure::OnFailure;
 use crate::script::Script;
 
-/// Longest name that is shown; of a plugin whose manifest cannot be read it is that of its folder.
+/// Maximum length of a shown name. A plugin with an unreadable manifest is shown by its folder
+/// name.
 const NAME: usize = 64;
 
 const SETTING: usize = 60;
@@ -95,7 +96,8 @@ pub(in super::super) fn streaming(reports: &[Report], scripts: &[Script]) {
     ));
 }
 
-/// Parts with commas between them, in lines that fit a terminal; elsewhere in one line, for programs that look for a name.
+/// Parts with commas between them, in lines that fit a terminal; elsewhere in one line, for
+/// programs that look for a name.
 fn wrapped(parts: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (at, part) in parts.iter().enumerate() {
@@ -146,7 +148,7 @@ pub(super) fn failure(on_failure: OnFailure) -> &'static str {
     }
 }
 
-/// One line on standard error for a plugin that was loaded: what it is for, and how long that took.
+/// Prints one line on standard error for a loaded plugin: its purpose and load time.
 pub(in super::super) fn loaded(plugin: &Loaded) {
     let (ms, from) = (
         plugin.load_time.as_secs_f64() * 1000.0,
@@ -165,7 +167,8 @@ fn from(was_cached: bool) -> &'static str {
     }
 }
 
-/// One line, and why, for a plugin that does not run.
+/// Prints one line and the reason for a plugin that does not run; if a run requires the plugin,
+/// also the remedy.
 pub(in super::super) fn left_out(left: &LeftOut) {
     let mark = match &left.why {
         Why::Failed(_) => styled(BAD, "✗"),
@@ -183,7 +186,8 @@ pub(in super::super) fn absent(absent: &Absent) {
     idle(&styled(BAD, "✗"), &absent.name, "-", ABSENT, reliance);
 }
 
-/// One line, and why, for a plugin that does not run; where nothing runs without it, what to do about that.
+/// Prints one line and the reason for a plugin that does not run; if a run requires the plugin,
+/// also the remedy.
 fn idle(mark: &str, name: &str, trust: &str, why: &str, reliance: Option<&Reliance>) {
     let shown = one_line(name, NAME);
     let shown = styled(BOLD, format_args!("{shown:<NAME_COLUMN$}"));
@@ -205,7 +209,8 @@ pub(in super::super) fn why(left: &LeftOut) -> String {
 
 /// Warns of plugins that are not loaded, on standard error: the turn continues without them.
 pub(in super::super) fn warn_left_out(plugins: &PluginSet) {
-    // What is relied on ends the run, and is said then; what would allow a plugin that waits is said only here.
+    // Skip failed plugins that others rely on: they end the run with an error. A plugin that waits
+    // for grants is reported only here.
     let is_news = |left: &&LeftOut| match left.why {
         Why::Failed(_) => left.reliance.is_none(),
         Why::Held(_) | Why::Shadowed { .. } => true,
@@ -359,8 +364,8 @@ fn or_none(text: &str) -> String {
     }
 }
 
-/// The list as JSON: `{"plugins": [report], "left_out": [{name, trust, folder, why, relied_on}], "absent": [{name, why,
-/// relied_on}], "scripts": [{name, place, command, warm, matcher, hooks}]}`.
+/// The list as JSON: `{"plugins": [report], "left_out": [{name, trust, folder, why, relied_on}],
+/// "absent": [{name, why, relied_on}], "scripts": [{name, place, command, warm, matcher, hooks}]}`.
 pub(in super::super) fn list_json(
     reports: &[Report],
     plugins: &PluginSet,

@@ -1,4 +1,5 @@
-//! Lines about a turn, put together of pieces: indented, and those of the trace in columns and no wider than a terminal.
+//! Lines about a turn, put together of pieces: indented, and those of the trace in columns and no
+//! wider than a terminal.
 
 use anstyle::Style;
 
@@ -139,7 +140,8 @@ pub(super) fn paragraph(level: usize, style: Style, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Splits a text into what fits into `room` columns, at a word boundary if there is one, and the rest.
+/// Splits a text into the part that fits into `room` columns, at a word boundary if there is one,
+/// and the rest.
 fn split(text: &str, room: usize) -> (&str, &str) {
     let end = text
         .char_indices()
@@ -152,7 +154,8 @@ fn split(text: &str, room: usize) -> (&str, &str) {
     }
 }
 
-/// The text in lines that fit beside an indentation. Words that are longer than a line are cut into pieces.
+/// Wraps a text to the width left after an indentation. Words that are longer than a line are cut
+/// into pieces.
 fn wrapped(text: &str, indent: usize) -> impl Iterator<Item = String> {
     let room = WIDTH.saturating_sub(indent).max(20);
     let mut lines = vec![String::new()];

@@ -37,7 +37,8 @@ fn command(script: &Script) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Names a script with its points at which it keeps answers from being shown while they are written.
+/// Names a script with its points at which it keeps answers from being shown while they are
+/// written.
 pub(in super::super) fn holding(script: &Script) -> Option<String> {
     let specs: Vec<HookSpec> = script.specs().collect();
     let held = specs

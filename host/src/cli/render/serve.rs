@@ -1,4 +1,4 @@
-//! Loops while they are served: a line for each run, and what went wrong in it; or JSON lines.
+//! Loops while they are served: a line for each run and its failures; or JSON lines.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,7 +88,8 @@ impl View {
     }
 }
 
-/// Returns the line about a run: what came of it, and when the next one is. A run that has a next one is told of with that.
+/// Returns the line about a run: its result, and the time of the next one. A run with a next one is
+/// reported together with that.
 fn about_run(event: &Event) -> Option<String> {
     match event {
         Event::LoopRun {
@@ -146,7 +147,7 @@ pub(in super::super) fn beginning<'a>(plugins: impl Iterator<Item = &'a String>)
     say(styled(DIM, text));
 }
 
-/// Says why a loop ended, unless a line said so before.
+/// Prints the reason for the end of a loop, unless an earlier line contained it.
 pub(in super::super) fn end(end: &LoopEnd) {
     let name = styled(BOLD, one_line(&end.plugin, 64));
     match &end.why {

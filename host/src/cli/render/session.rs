@@ -33,7 +33,7 @@ fn ago(now: i64, then: i64) -> String {
     }
 }
 
-/// The ledger, turn by turn: all parts of the first turn, and of every other what changed.
+/// Prints the ledger, turn by turn: all parts of the first turn, then only the changes.
 pub(in super::super) fn prompt(id: &str, turns: &[TurnLedger]) {
     answer_line(format_args!("session {}", styled(BOLD, one_line(id, 64))));
     if turns.is_empty() {

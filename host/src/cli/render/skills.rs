@@ -82,10 +82,11 @@ pub(in super::super) fn list(skills: &Skills, catalogue: &Catalogue, context_tok
     ));
 }
 
-/// Most skills that are told of one by one where a session starts.
+/// Maximum number of skills that are listed individually at the start of a session.
 const MAX_TOLD: usize = 5;
 
-/// Line on a skill that is not used as its author meant it: mark, name, source, place of the fault, reason.
+/// Line on a skill that is not used as its author meant it: mark, name, source, place of the fault,
+/// reason.
 pub(in super::super) fn left_out(left: &LeftOutSkill) -> String {
     let (mark, what) = match left.cause {
         LeftOutCause::Unusable => ('✗', "not used"),
@@ -117,7 +118,8 @@ pub(in super::super) fn why(left: &LeftOutSkill) -> String {
     format!("{file}{between}{}", one_line(&left.reason, 400))
 }
 
-/// Warns of skills that are not used as their authors meant them, on standard error: the session starts without them.
+/// Warns of skills that are not used as their authors meant them, on standard error: the session
+/// starts without them.
 pub(in super::super) fn warn_left_out(skills: &Skills) {
     let left_out = skills.left_out();
     for left in left_out.iter().take(MAX_TOLD) {
@@ -186,7 +188,7 @@ pub(in super::super) fn who(skill: &Skill) -> &'static str {
 
 pub(in super::super) fn one(skill: &Skill) {
     answer_line(head(skill));
-    // Whole: who reads it decides by it.
+    // Do not cut the values: a person decides by them.
     let row = |name: &str, value: String| {
         if !value.is_empty() {
             answer_line(format_args!(

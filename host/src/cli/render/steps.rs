@@ -9,10 +9,11 @@ use crate::message::{Parts, ToolCall, ToolResult};
 use crate::point::outcome::Level;
 use crate::point::trace::TraceOutcome;
 
-/// Columns of a reason that are shown. The end of it says what to do, or what a plugin said before it died.
+/// Maximum columns of a reason. Its end contains the remedy, or the last words of a plugin before
+/// it died.
 pub(in super::super) const WHY_WIDTH: usize = 400;
 
-/// A tool call that begins, `by` a plugin or the model. Its arguments go behind.
+/// Row of a tool call that begins, `by` a plugin or the model. The caller appends the arguments.
 pub(in super::super) fn tool_call(
     level: usize,
     call: &ToolCall,
@@ -27,13 +28,13 @@ pub(in super::super) fn tool_call(
     }
 }
 
-/// A subagent that starts. Its task goes behind.
+/// Row of a subagent that starts. The caller appends the task.
 pub(super) fn subagent(level: usize, agent: &str, plugin: &Option<String>) -> Row {
     let row = Row::at(level).add(GOOD, "◆").plugin(plugin);
     row.then(BOLD, agent)
 }
 
-/// A notice without its text, and the style of that.
+/// Row of a notice without its text, and the style for the text.
 pub(super) fn notice(level: usize, loudness: Level, plugin: &Option<String>) -> (Row, Style) {
     let style = match loudness {
         Level::Debug | Level::Info => DIM,
@@ -43,7 +44,8 @@ pub(super) fn notice(level: usize, loudness: Level, plugin: &Option<String>) -> 
     (Row::at(level).add(style, "▲").plugin(plugin), style)
 }
 
-/// Tells what older messages were replaced by at the end of compaction or archival, or why they stay.
+/// Describes the replacement of older messages at the end of compaction or archival, or why they
+/// stay.
 pub(super) fn shortened(event: &Event) -> Result<String, &str> {
     let kept = |messages: &u32| count(u64::from(*messages), "message");
     match event {
@@ -91,12 +93,12 @@ pub(in super::super) fn arguments(call: &ToolCall) -> String {
 
 /// Extracts the reason for a refusal from the text for the model.
 fn why_refused<'a>(content: &'a str, who: &str) -> &'a str {
-    // The model is told who refused in the text itself.
+    // Strip the prefix that tells the model who refused.
     let own = |article| content.strip_prefix(&format!("refused by {article}{who}: "));
     let of_skill = || content.strip_prefix(&format!("refused by {who}, which "));
     let why = own("").or_else(|| own("the ")).or_else(of_skill);
     let why = why.unwrap_or(content);
-    // The last line under a plugin's words tells the model what to make of them.
+    // Drop the last line under a plugin's words: it is advice for the model.
     let words = why.rsplit_once('\n').filter(|_| who.starts_with("plugin "));
     words.map_or(why, |(words, _)| words)
 }

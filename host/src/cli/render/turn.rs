@@ -1,4 +1,5 @@
-//! A turn as it happens: for people on standard error with the answer on standard output, or as JSON lines.
+//! A turn as it happens: for people on standard error with the answer on standard output, or as
+//! JSON lines.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -19,21 +20,21 @@ use crate::provider::scripted;
 #[derive(Default)]
 pub(in super::super) struct TurnRenderer {
     is_json: bool,
-    /// Whether nothing of it comes to the terminal, so that a question need not be waited for.
+    /// Whether no output reaches the terminal, so that it need not pause for a question.
     is_elsewhere: bool,
     /// Whether the model's words are shown as they come.
     is_live: bool,
     waiting: Waiting,
     /// Text of the last step's message that was shown live.
     streamed: String,
-    /// Whether what was shown live stops in the middle of a line.
+    /// Whether the streamed text ends in the middle of a line.
     is_line_open: bool,
     is_scripted: bool,
     /// Names of the tools that run, by the id of the call.
     running: BTreeMap<String, String>,
     hooks: Totals,
     plain: Plain,
-    /// Shows all but the model's words, in place of the plain view.
+    /// Shows everything except the model's text, and replaces the plain view.
     trace: Option<Trace>,
 }
 
@@ -42,7 +43,7 @@ impl TurnRenderer {
         let is_live = super::is_live();
         Self {
             is_json: show.json,
-            // Asked once: it is a call of the system, and the answer is needed after every event.
+            // Ask once: `is_terminal` is a system call, and the answer is needed after every event.
             is_elsewhere: show.json && !std::io::stdout().is_terminal(),
             is_live,
             waiting: Waiting::new(!show.json && has_terminal()),
@@ -102,7 +103,7 @@ impl TurnRenderer {
     /// Prepares for the lines of an event of the main agent.
     fn before(&mut self, event: &Event) {
         match event {
-            // After a retry the answer begins anew.
+            // Discard the streamed text: after a retry the answer begins anew.
             Event::StepStart { .. } | Event::Retry { .. } => {
                 self.end_line();
                 self.streamed.clear();
@@ -159,7 +160,7 @@ impl TurnRenderer {
         self.waiting.tick();
     }
 
-    /// Whether nothing of it comes to the terminal, so that a question need not be waited for.
+    /// Whether no output reaches the terminal, so that it need not pause for a question.
     pub(in super::super) fn shows_elsewhere(&self) -> bool {
         self.is_elsewhere
     }
@@ -170,13 +171,13 @@ impl TurnRenderer {
         self.end_line();
     }
 
-    /// Notes that a person ended the line: the terminal shows what is typed.
+    /// Records that the person's Enter has ended the line on the terminal.
     pub(in super::super) fn typed(&mut self) {
         self.is_line_open = false;
     }
 
     pub(in super::super) fn interrupted(&mut self) {
-        // The terminal shows what was typed, `^C`: the line goes over it.
+        // The terminal echoes `^C`: overwrite it with this line.
         let over = if has_terminal() && !self.is_line_open {
             "\r"
         } else {
@@ -211,13 +212,13 @@ impl TurnRenderer {
         self.streamed.clear();
     }
 
-    /// The words that come with tool calls are no answer: when they were not shown live, they are shown beside it.
+    /// Shows text next to tool calls, which is no answer, unless it was shown live.
     fn message_end(&mut self, message: &Message) {
         if message.role != Role::Assistant {
             return;
         }
         self.waiting.stop();
-        // What is typed from here on stands on lines of its own.
+        // Steering from here on starts on lines of its own.
         self.end_line();
         let text = message.joined_text();
         if self.trace.is_none()
@@ -240,7 +241,7 @@ impl TurnRenderer {
         }
     }
 
-    /// A line of its own: what is being streamed is ended first.
+    /// Prints a line of its own, after ending the streamed text.
     fn line(&mut self, line: String) {
         self.waiting.hide();
         self.end_line();
@@ -254,7 +255,8 @@ impl TurnRenderer {
         }
     }
 
-    /// Ends the output: standard output is for answers only, so the reason for a missing answer goes to standard error.
+    /// Ends the output: standard output is for answers only, so the reason for a missing answer
+    /// goes to standard error.
     fn turn_end(&mut self, summary: &TurnSummary, output: &str) {
         self.waiting.stop();
         self.end_line();
@@ -267,9 +269,9 @@ impl TurnRenderer {
                 }
             }
             StopReason::Blocked | StopReason::MaxSteps => say(prose(output)),
-            // Said by the user.
+            // The user knows: no line needed.
             StopReason::Cancelled => {}
-            // What failed was said by the error; what had come of the answer until then was not, unless it was shown live.
+            // The error event was shown already. Show the partial answer, unless it was shown live.
             StopReason::Failed => {
                 let (begun, _) = output.rsplit_once(NO_ANSWER).unwrap_or_default();
                 if self.streamed.is_empty() && !begun.trim().is_empty() {
@@ -297,7 +299,7 @@ impl TurnRenderer {
         ];
         words.extend(self.cost(summary));
         words.push(millis(summary.duration_ms));
-        // Under a trace they have lines of their own.
+        // A trace has its own lines for hooks.
         if self.trace.is_none() {
             words.extend(self.hooks.short());
         }
@@ -312,7 +314,8 @@ impl TurnRenderer {
     }
 }
 
-/// Returns the part of an output that was not shown yet. Blanks do not count: parts of an answer are joined in different ways.
+/// Returns the part of an output that was not shown yet. Blanks do not count: parts of an answer
+/// are joined in different ways.
 pub(in super::super) fn rest<'a>(output: &'a str, shown: &str) -> &'a str {
     let mut chars = output.char_indices().filter(|(_, c)| !c.is_whitespace());
     let mut end = 0;

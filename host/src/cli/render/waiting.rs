@@ -16,12 +16,13 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 /// Sequence that returns to the first column and erases the line.
 const ERASE: &str = "\r\x1b[2K";
 
-/// Longest text of the line. It must fit narrow terminals: what wraps is not erased.
+/// Longest text of the line. It must fit narrow terminals: a wrapped line could not be erased.
 const WIDTH: usize = 60;
 
-/// Current wait, if there is one. The line is drawn on [`tick`](Self::tick) alone, so nothing can be written over it as long as
-/// it is [hidden](Self::hide) first. Not one of `indicatif`'s, because those fill the terminal's whole width, and the `^C` that
-/// a terminal shows then moves to a line of its own.
+/// Current wait, if there is one. The line is drawn on [`tick`](Self::tick) alone, so nothing can
+/// be written over it as long as it is [hidden](Self::hide) first. Not one of `indicatif`'s,
+/// because those fill the terminal's whole width, and the `^C` that a terminal shows then moves to
+/// a line of its own.
 #[derive(Default)]
 pub(super) struct Waiting {
     has_terminal: bool,
@@ -79,7 +80,8 @@ impl Waiting {
     }
 }
 
-/// Erases the line. Past `anstream`, which takes this for color and leaves it out where `NO_COLOR` is set.
+/// Erases the line. Past `anstream`, which takes this for color and leaves it out where `NO_COLOR`
+/// is set.
 fn erase() {
     let _ = std::io::stderr().write_all(ERASE.as_bytes());
 }

@@ -1,6 +1,7 @@
 //! Lines of the program broken at blanks, to the width of the terminal that they are written to.
 //!
-//! A terminal breaks anywhere, also within a word. What a pipe or a file gets is not touched, nor what the model says.
+//! A terminal breaks anywhere, also within a word. Output to a pipe or a file stays unwrapped, and
+//! so does the model's text.
 
 use std::borrow::Cow;
 
@@ -12,8 +13,8 @@ const ESCAPE: char = '\u{1b}';
 /// Indentation of the rows after the first, where no column of the line gives one.
 const HANG: usize = 2;
 
-/// The text with every line broken to `columns`, where that is known. A word that is wider than a row stays whole, so that a
-/// path or digest can be copied.
+/// The text with every line broken to `columns`, where that is known. A word that is wider than a
+/// row stays whole, so that a path or digest can be copied.
 pub(in super::super) fn wrap(text: &str, columns: Option<usize>) -> Cow<'_, str> {
     match columns {
         Some(columns) if text.lines().any(|line| width(line) > columns) => {
@@ -39,7 +40,8 @@ fn width(text: &str) -> usize {
     shown(text).map(|(_, width)| width).sum()
 }
 
-/// Beginning of the rows after the first: the marks that say whose text it is, and blanks up to its last column.
+/// Beginning of the rows after the first: the marks that say whose text it is, and blanks up to its
+/// last column.
 fn margin(line: &str, columns: usize) -> String {
     let is_mark = |character: &char| matches!(character, ' ' | '│');
     let marks: String = shown(line).map(|(c, _)| c).take_while(is_mark).collect();
@@ -80,7 +82,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
         }
         wrapped.push_str(piece);
         at += width(piece);
-        // Not behind `=`: what is to be copied into a file of settings must mean the same there.
+        // Do not break after `=`: a line copied into a settings file must keep its meaning.
         may_break = if n > 0 {
             !word.ends_with('=')
         } else {

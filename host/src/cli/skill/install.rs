@@ -1,4 +1,5 @@
-//! `rind skill install`: shows what a source would bring, and puts it into the user's folder of skills when somebody says yes.
+//! `rind skill install`: shows the skills of a source, and installs them into the user's folder
+//! after a yes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -85,7 +86,7 @@ pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus
         let ready = prepare(candidate, &fetched, &args, &store, &keys, &around).await;
         match ready.with_context(|| format!("{} is not installed", candidate.name)) {
             Ok(ready) => all.push(ready),
-            // The rest of a collection does not wait for a skill that has to be corrected.
+            // An invalid skill does not stop the rest of a collection.
             Err(error) if args.all => left_out.push(format!("{error:#}")),
             Err(error) => return Err(error),
         }
@@ -97,7 +98,7 @@ pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus
         bail!("nothing is installed: none of the skills can be");
     }
     let is_committed = fetched.commit.is_some();
-    // Whoever interrupts the question leaves no temporary files behind.
+    // Remove the temporary files before the question: an interrupt would leave them behind.
     drop(fetched);
     let changes = all.iter().filter(|one| one.change != Change::Unchanged);
     if changes.count() > 0 {
@@ -132,15 +133,15 @@ pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus
     Ok(ExitStatus::of(left_out.is_empty()))
 }
 
-/// Chooses skills of the source; without a choice there must be one. Also returns which ones of a whole collection are not taken
-/// because they have one name, each with what to do.
+/// Chooses skills of the source; without a choice there must be exactly one. For a whole collection
+/// also returns the skills that are skipped because they share a name, each with a remedy.
 fn choose(
     all: Vec<Candidate>,
     fetched: &Fetched,
     args: &SkillInstallArgs,
 ) -> anyhow::Result<(Vec<Candidate>, Vec<String>)> {
     let shown = args.source.display();
-    // What is not committed is there for everybody to see, and not for this.
+    // Mention the commit: the user sees uncommitted files too, but only committed ones are read.
     let among = fetched.commit.iter().map(|commit| {
         let short = commit.get(..12).unwrap_or(commit);
         format!(" among what is committed at {short}")
@@ -216,7 +217,7 @@ fn choose(
     Ok((chosen, told))
 }
 
-/// Skills, tools and plugins of a session here, for what a check says of a skill.
+/// Skills, tools and plugins of a session here, for the checks of a skill.
 struct Around {
     skills: Skills,
     surroundings: Option<Surroundings>,

@@ -1,4 +1,5 @@
-//! `rind skill migrate`: writes a skill as `corteza.skill/v1`, or in the open format, and shows what changes.
+//! `rind skill migrate`: writes a skill as `corteza.skill/v1`, or in the open format, and shows the
+//! changes.
 
 use std::borrow::Cow;
 use std::fs;
@@ -62,7 +63,7 @@ pub(super) fn migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
     let side_path = file.with_file_name(SIDE_FILE);
     let side = match is_flat {
         true => None,
-        // As it is read everywhere: what a link leads to is not the skill's.
+        // Do not follow a symlink, as everywhere else: its target is not part of the skill.
         false => read(&side_path, false)?,
     };
     let dir = file.parent().unwrap_or(Path::new("."));
@@ -129,7 +130,7 @@ pub(super) fn migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
     );
     replace(file, &original, text.as_bytes())?;
     if let Some(side) = &side {
-        // Everything of it that counts is in the other file now, unless somebody wrote it meanwhile.
+        // The new file contains the data of this one, unless it was changed meanwhile.
         ensure!(
             read(&side_path, false)?.as_ref() == Some(side),
             "{} was changed meanwhile and stays; run the command again",
@@ -142,7 +143,7 @@ pub(super) fn migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Reads a file as it is read for a session.
+/// Reads a file in the same way as a session.
 fn read(file: &Path, follows: bool) -> anyhow::Result<Option<Vec<u8>>> {
     let read = content(file, follows, None).map_err(|why| anyhow!("{}: {why}", file.display()));
     Ok(read?.map(Cow::into_owned))
@@ -161,9 +162,10 @@ fn is_bundle(file: &Path) -> bool {
         .is_some_and(|name| name.eq_ignore_ascii_case(FILE))
 }
 
-/// Replaces a file by another in one step, with the same permissions, unless it was changed since it was read.
+/// Replaces a file atomically, with the same permissions. Fails if the file was changed since it
+/// was read.
 fn replace(file: &Path, original: &[u8], new: &[u8]) -> anyhow::Result<()> {
-    // A link within a bundle stays one.
+    // Replace the target of a symlink, and keep the symlink.
     let real = file
         .canonicalize()
         .with_context(|| format!("cannot find {}", file.display()))?;

@@ -1,4 +1,5 @@
-//! `rind skill`: lists skills, shows one, checks them, makes, derives, installs, removes, migrates and tests them.
+//! `rind skill`: lists skills, shows one, checks them, makes, derives, installs, removes, migrates
+//! and tests them.
 
 mod derive;
 mod install;
@@ -32,7 +33,7 @@ use crate::skill::{
 };
 pub(super) use derive::{OUTLINE_COMMAND, outline_main};
 
-/// Context window for which `list` says what the catalogue costs.
+/// Context window for which `list` computes the share of the catalogue.
 const SHOWN_CONTEXT_TOKENS: u64 = 200_000;
 
 #[derive(Debug, Subcommand)]
@@ -109,7 +110,7 @@ pub(super) async fn skill(command: SkillCommand) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Finds the skills of a session in this folder, and what is around them.
+/// Finds the skills of a session in this folder, and its plugins.
 async fn found(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
     let load = plugin::load_of(args).await?;
     let plugins = load.load().await.context("load plugins")?;
@@ -118,7 +119,7 @@ async fn found(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
     Ok((discovered(&roots), plugins))
 }
 
-/// Finds the skills of a session in this folder but those of plugins, which may be broken; those of the user, if all else is.
+/// Finds the skills of a session in this folder, and its plugins.
 async fn found_without_plugins() -> Skills {
     let none = PluginSet::default();
     if let Ok(load) = plugin::load_of(&PluginArgs::default()).await {
@@ -189,7 +190,7 @@ fn gone() -> anyhow::Result<Vec<String>> {
         &lock_path,
         &InstallConfig::default(),
     );
-    // That the lock file cannot be read is told already.
+    // Ignore an unreadable lock file: it was reported already.
     let gone = installed.into_iter().flatten().filter(|one| one.is_gone);
     let names = gone.filter_map(|one| Some(one.folder.file_name()?.to_string_lossy().into_owned()));
     Ok(names.collect())

@@ -1,4 +1,5 @@
-//! A screen with what skills would bring: what restricts them, what they want to be spared, and what else comes along.
+//! A screen about skills before their installation: restrictions, requested approvals, and other
+//! files.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use crate::skill::{Context, Interaction, Requires, Severity, ToolPattern, is_ski
 /// Columns of a screen that is no terminal: a line of it is a line.
 const WIDE: usize = 100_000;
 
-/// Most files of one kind that are shown.
+/// Maximum number of shown files of one kind.
 const MAX_SHOWN: usize = 30;
 
 /// Endings of files that are programs.
@@ -56,7 +57,7 @@ pub(super) fn tell_waiting() {
     render::note("waiting for another `rind skill` command to end");
 }
 
-/// Prints the screen where nobody is asked.
+/// Prints the screen without a question.
 pub(super) fn print(screen: &Screen) {
     let columns = terminal::columns(std::io::stderr()).unwrap_or(WIDE);
     let rows = screen.all_rows(Size { columns, rows: 0 });
@@ -77,7 +78,7 @@ fn lines(one: &Ready) -> Vec<Line> {
             lines.push(Line::new("    ").own(name).own(": ").theirs(BOLD, &value));
         }
     };
-    // Nothing is left out of what it may do and of what steers the model.
+    // Show its permissions and the texts that steer the model in full.
     let patterns = |patterns: &[ToolPattern]| {
         let names: Vec<&str> = patterns.iter().map(ToolPattern::text).collect();
         names.join(", ")

@@ -143,9 +143,10 @@ async fn suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
     Ok(read.collect())
 }
 
-/// Finds the way in which commands run in a case: confined as the operator's settings say, without network and without what these
-/// open for writing, since nothing of a case is to last; or not at all. With `may_be_unconfined` they run unconfined where they
-/// cannot be confined, unless the settings say `required`.
+/// Decides how commands run in a case: confined as the operator's settings say, but without network
+/// and without their writable folders, since a case must leave no traces; or not at all. With
+/// `may_be_unconfined` they run unconfined where they cannot be confined, unless the settings say
+/// `required`.
 fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc<FindCommands>> {
     let mut config: SandboxConfig = config.section()?;
     config.network = false;

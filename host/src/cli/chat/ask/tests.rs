@@ -1,4 +1,5 @@
-//! Moments in which a question takes an answer: once it could be read, and what it is about is or was on the screen.
+//! Moments in which a question takes an answer: once it could be read, and what it is about is or
+//! was on the screen.
 
 use serde_json::json;
 use tokio::sync::oneshot::{self, Receiver};

@@ -1,4 +1,4 @@
-//! Tool calls and subagents: what other lines stand below.
+//! Tool calls and subagents: the parents of other lines.
 
 use super::super::row::{Long, Row};
 use super::super::steps::{self, End};
@@ -20,7 +20,7 @@ impl Trace {
                 let (part, _) = self.begin(stamped, row, &arguments, name);
                 self.calls.insert(part, call.clone());
             }
-            // Hooks may have changed what is run.
+            // Hooks may have changed the arguments of the call.
             Event::ToolStart { call, .. } => {
                 let (part, level) = self.place(stamped);
                 let proposed = self.calls.get(&part);
@@ -44,7 +44,7 @@ impl Trace {
         }
     }
 
-    /// Shows the beginning of a part, and opens it for what belongs to it.
+    /// Shows the beginning of a part, and opens it for its child lines.
     fn begin(
         &mut self,
         stamped: &Stamped,
@@ -81,12 +81,13 @@ impl Trace {
                 let refused_by = refused_by.as_deref();
                 let end = End::of(result, &text, *duration_ms, refused_by);
                 let row = Row::at(level).add(end.style, end.mark);
-                // The hook's own line says the same.
+                // Cut the reason if a hook refused: the hook's own line contains it.
                 let is_of_hook = refused_by.is_some_and(|who| who.starts_with("plugin "));
                 let long = if is_of_hook { self.long() } else { Long::Wrap };
                 let why = self.cut(end.why);
                 match self.calls.remove(&part) {
-                    // Of a call that others ran beside: named, so that its end needs no line before it.
+                    // Name a call that ended among parallel calls, so that no header line is
+                    // needed.
                     Some(call) if !self.scopes.is_open(&part) => {
                         let name = format!("{} {}: ", call.name, self.arguments(&call));
                         let row = row.then(DIM, &name).add(end.style, &end.what);

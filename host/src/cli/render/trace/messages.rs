@@ -7,7 +7,7 @@ use crate::event::{Event, Part, Stamped};
 use crate::message::{Message, Role};
 
 impl Trace {
-    /// The words that come with tool calls: those of the main agent whole, those of a subagent in a line.
+    /// Shows text next to tool calls: of the main agent in full, of a subagent in one line.
     pub(super) fn message(&mut self, stamped: &Stamped, message: &Message) {
         let text = message.joined_text();
         let is_said = message.role == Role::Assistant && message.tool_calls().next().is_some();

@@ -1,8 +1,9 @@
-//! A turn as a tree: steps, requests, tool calls, subagents, and below each the hooks that fired, with what they did and how
-//! long it took.
+//! A turn as a tree: steps, requests, tool calls, subagents, and below each the hooks that fired,
+//! with their effect and duration.
 //!
-//! Lines are appended as things happen and nothing is redrawn, so it reads the same in a pipe. Owns what stands below what;
-//! it must not know who is asked for the events. Start from [`Trace::show`].
+//! Lines are appended as events arrive and nothing is redrawn, so it reads the same in a pipe. Owns
+//! the parents and order of lines; it must not know the source of the events. Start from
+//! [`Trace::show`].
 
 mod call;
 mod fold;
@@ -58,7 +59,8 @@ pub(super) struct Trace {
     fold: Fold,
     /// Accesses of hooks that still run.
     accesses: Vec<(Part, AccessRecord)>,
-    /// The plugin whose hook was the last, and the part that it belonged to: what it has to say comes after its record.
+    /// The plugin of the last hook, and the part of that hook: notices of the plugin come after its
+    /// record.
     last: Option<(Arc<str>, Part)>,
     lines: Vec<String>,
 }
@@ -200,7 +202,7 @@ impl Trace {
     }
 
     fn turn_end(&mut self, stamped: &Stamped) {
-        // A hook that was cut left no record, but what it reached for happened.
+        // Show the accesses of hooks that were cancelled and left no record.
         let is_over =
             |(part, _): &mut (Part, _)| stamped.is_main() || *part.agent() == stamped.agent;
         let over: Vec<_> = self.accesses.extract_if(.., is_over).collect();

@@ -8,7 +8,7 @@ use super::fold::Fold;
 use crate::event::{Part, Stamped};
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached, TraceOutcome, TraceRecord};
 
-/// One hook: point, plugin, time, what it did. Why it failed or refused is never cut to fit.
+/// Rows of one hook: point, plugin, time, effect. The reason of a failure or refusal is never cut.
 fn hook(record: &TraceRecord, level: usize, long: Long) -> Vec<String> {
     let (style, word) = hook_outcome(record.outcome);
     let took = took(record.was_called(), record.micros);
@@ -33,7 +33,7 @@ fn hook(record: &TraceRecord, level: usize, long: Long) -> Vec<String> {
     }
 }
 
-/// One reach out of the sandbox, with the plugin's name where the line above does not say it.
+/// Rows of one access out of the sandbox, with the plugin's name if the line above lacks it.
 fn access(record: &AccessRecord, level: usize, is_named: bool, long: Long) -> Vec<String> {
     let (style, word) = match record.outcome {
         AccessOutcome::Done => (DIM, ""),
@@ -76,7 +76,7 @@ impl Trace {
                 && origin.call_id == record.call_id
         };
         let own: Vec<_> = self.accesses.extract_if(.., is_own).collect();
-        // These come after it, where it is made.
+        // Hooks at these points run after compaction, so it is over.
         if ["context", "pre-reason"].contains(&&*record.point) {
             self.progress(&stamped.agent).is_compacting = false;
         }

@@ -1,4 +1,4 @@
-//! Requests to the model, and what is done so that they stay small enough.
+//! Requests to the model, and the compaction that keeps them within the window.
 
 use super::super::row::{Long, Row};
 use super::super::{BAD, DIM, PLUGIN, WARN, count, estimated, millis, one_line, steps};
@@ -10,7 +10,7 @@ impl Trace {
     pub(super) fn request_start(&mut self, stamped: &Stamped, by: Option<&str>) {
         self.flush();
         let progress = self.progress(&stamped.agent);
-        // That of the step comes when nothing is made shorter any more.
+        // The request of the step itself ends compaction.
         progress.is_compacting &= by.is_some() || !progress.is_in_step;
         if let Some(request) = Part::begun(stamped) {
             self.requests.insert(request, stamped.clone());

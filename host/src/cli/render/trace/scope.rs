@@ -1,7 +1,7 @@
 //! Parts of the turn that lines were shown for: agents and tool calls.
 //!
-//! Lines are only ever appended, and what runs side by side speaks in turns. So a line that belongs to something which is not
-//! the last that was shown is preceded by the name of it.
+//! Lines are only appended, and parallel parts interleave. If a line belongs to a part other than
+//! the last one shown, the name of its part is printed first.
 
 use std::collections::HashMap;
 
@@ -54,7 +54,8 @@ impl Scopes {
         self.known.insert(part, known);
     }
 
-    /// Moves to the part of the next line. Comes back with what has to be shown first for that to be seen.
+    /// Moves to the part of the next line. Returns the headers that must be printed before the
+    /// line.
     pub(super) fn go_to(&mut self, part: &Part) -> Vec<String> {
         if let Some(at) = self.path.iter().position(|open| open == part) {
             self.path.truncate(at + 1);

@@ -94,7 +94,8 @@ impl Turn {
         });
     }
 
-    /// Returns what was shown since the last call, without colors and with runs of spaces collapsed.
+    /// Returns what was shown since the last call, without colors and with runs of spaces
+    /// collapsed.
     fn shown(&mut self) -> Vec<String> {
         let squeezed = self.shown.drain(..).map(|line| {
             let line = bare(&line);

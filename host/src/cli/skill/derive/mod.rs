@@ -101,7 +101,7 @@ pub(super) async fn derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitStatus>
             return Ok(ExitStatus::Failed);
         }
     }
-    // What Rind wrote can be derived again.
+    // Do not keep an unedited derived skill: it can be derived again.
     let is_kept = !stamp.is_some_and(|stamp| stamp.is_whole);
     let kept = place::write(&bundle, &folder, earlier.as_ref(), is_kept)?;
     render::answer_line(folder.display());
@@ -119,8 +119,8 @@ pub(super) async fn derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitStatus>
     Ok(ExitStatus::of(is_whole))
 }
 
-/// Adds a summary where one is wanted. Without it the skill is whole as well, so that a model that fails takes nothing away;
-/// returns whether all that was asked for is there.
+/// Adds a summary if one is wanted. The skill is complete without it, so a failure of the model
+/// loses nothing. Returns whether the result is complete.
 async fn summarize(draft: &mut Draft, args: &SkillDeriveArgs) -> anyhow::Result<bool> {
     if !args.summarize {
         return Ok(true);
@@ -139,8 +139,8 @@ async fn summarize(draft: &mut Draft, args: &SkillDeriveArgs) -> anyhow::Result<
     }
 }
 
-/// Whether the bundle that is there is of this source, as it was made, with a summary if one is wanted. One that somebody edited,
-/// or made otherwise, is refused.
+/// Whether the existing bundle is up to date: derived from this source, with a summary if one is
+/// wanted. Refuses a bundle that was edited or is no derived skill.
 fn is_current(
     stamp: Option<&Stamped>,
     draft: &Draft,

@@ -1,5 +1,5 @@
-//! Reads Rust, WIT and components, and writes their skills, in a process of its own: what was written by strangers is parsed by
-//! libraries that follow every nesting, and only a process can be stopped.
+//! Reads Rust, WIT and components, and writes their skills, in a process of its own: the parsers
+//! recurse without limit on untrusted input, and only a process can be killed.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,8 +15,8 @@ use crate::derive::{Drafted, Job};
 /// The hidden command of the process.
 pub(in crate::cli) const OUTLINE_COMMAND: &str = "__outline";
 
-/// The work, with its limits. The largest crates take a few seconds and some hundred MiB; the stack is many times what code that
-/// somebody wrote takes.
+/// The work, with its limits. The largest crates take a few seconds and some hundred MiB; the stack
+/// is many times the need of real code.
 const WORKER: Worker = Worker {
     command: OUTLINE_COMMAND,
     name: "reads packages",
@@ -40,7 +40,7 @@ pub(super) async fn run(job: &Job) -> anyhow::Result<Drafted> {
     }
 }
 
-/// The process, with what follows [`OUTLINE_COMMAND`].
+/// Main function of the process, with the arguments that follow [`OUTLINE_COMMAND`].
 ///
 /// # Errors
 /// Why the work is not done, for standard error.

@@ -1,4 +1,4 @@
-//! Bundles on the disk: reads the one that is there, and puts another in its place in one step.
+//! Bundles on disk: reads the current one, and replaces it atomically.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -12,8 +12,8 @@ use crate::grant::held::HeldFolder;
 use crate::package::place;
 use crate::skill::FILE;
 
-/// Refuses a place for a bundle that is the source or holds it, which would be replaced. A place in the source is one where an
-/// author ships the skill: nothing there is read as source.
+/// Refuses a place for a bundle that is the source or holds it, which would be replaced. A place in
+/// the source is one where an author ships the skill: nothing there is read as source.
 pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
     let own = source
         .canonicalize()
@@ -51,7 +51,8 @@ fn resolved(path: &Path) -> anyhow::Result<PathBuf> {
     )
 }
 
-/// Reads the bundle in a folder; `None` when nothing is there. A link, or a folder without a skill, is none that could be replaced.
+/// Reads the bundle in a folder; `None` if the path does not exist. Refuses a symlink and a folder
+/// without a skill, which must not be replaced.
 pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Bundle>> {
     let found = match folder.symlink_metadata() {
         Ok(found) => found,
@@ -81,8 +82,8 @@ pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Bundle>> {
     Ok(Some(Bundle(files.collect())))
 }
 
-/// Writes a bundle whole or not at all: in a place where nothing is, or in that of the bundle that was read before. Where somebody
-/// wrote that, it is kept, and the path of it returned.
+/// Writes a bundle atomically: to a new folder, or in exchange for the earlier bundle. With
+/// `is_kept` the old bundle is kept, and its new path returned.
 pub(super) fn write(
     bundle: &Bundle,
     folder: &Path,
@@ -96,7 +97,7 @@ pub(super) fn write(
         .prefix(".derive-")
         .tempdir_in(above)
         .with_context(doing)?;
-    // What is kept has the name of its folder.
+    // Give the temporary folder the final base name: `keep` uses it for the old bundle.
     let fresh = private.path().join(folder.file_name().unwrap_or_default());
     for (path, text) in &bundle.0 {
         let file = fresh.join(path);
@@ -109,7 +110,8 @@ pub(super) fn write(
         return Ok(None);
     };
     exchange(&fresh, folder).with_context(doing)?;
-    // What was there is in the private folder now. Somebody may have edited it since it was read.
+    // The exchange has moved the old bundle into the private folder. Compare it: an edit since it
+    // was read must not be lost.
     if read(&fresh).ok().flatten().as_ref() != Some(earlier) {
         exchange(&fresh, folder).with_context(doing)?;
         bail!(

@@ -71,8 +71,8 @@ pub(super) fn place(path: &Path) -> PathBuf {
     }
 }
 
-/// Tells what a source is: by its name when it is a file, by the manifest that is in it when it is a folder. A folder with several
-/// is named by the file that is meant.
+/// Detects the kind of a source: by name for a file, by the manifest in it for a folder. A folder
+/// with several manifests is an error that asks for the file.
 fn kind(path: &Path) -> anyhow::Result<Kind> {
     let shown = path.display();
     if !path.exists() {
@@ -108,8 +108,8 @@ fn kind(path: &Path) -> anyhow::Result<Kind> {
     })
 }
 
-/// Whether a file of WebAssembly carries the manifest of a plugin. One that is too large for anything else is left to what reads
-/// plugins.
+/// Whether a WebAssembly file carries the manifest of a plugin. A file that is too large for a
+/// component counts as a plugin, and is left to the plugin loader.
 fn is_plugin(path: &Path) -> bool {
     let is_small = |found: &std::fs::Metadata| found.len() <= MAX_COMPONENT_BYTES;
     let bytes = path
@@ -183,11 +183,12 @@ fn folders(path: &Path) -> Vec<String> {
     names
 }
 
-/// Loads the plugin in a private folder, to be asked for its tools: in the sandbox, with no session, and with nothing granted. What
-/// only an operator decides (settings that must be given, other plugins) is taken out of the copy.
+/// Loads the plugin in a private folder, to list its tools: in the sandbox, without a session, and
+/// without grants. The copy omits parts that are up to the operator (required settings, other
+/// plugins).
 async fn load(folder: &Path, fetched: &Fetched) -> anyhow::Result<PluginSet> {
     let manifest = &fetched.contents.manifest;
-    // The names of those that come with Rind are kept for it; nothing runs after the listing.
+    // Names of bundled plugins are reserved for managed trust; nothing runs after the listing.
     let trust = match protected::is_protected(&manifest.name) {
         true => Trust::Managed,
         false => Trust::Local,
@@ -209,7 +210,7 @@ async fn load(folder: &Path, fetched: &Fetched) -> anyhow::Result<PluginSet> {
     alone::load_as(folder, trust, GrantOptions::default()).await
 }
 
-/// The plugin that was loaded, whatever it may do.
+/// Returns the loaded plugin, even if it lacks permissions.
 fn offered(set: &PluginSet) -> anyhow::Result<&Loaded> {
     if let Some(plugin) = set.plugins.first() {
         return Ok(plugin);
@@ -227,7 +228,7 @@ fn of_component(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
         bail!("it has more than {} MiB", MAX_COMPONENT_BYTES >> 20);
     }
     let bytes = std::fs::read(path).context("read the component")?;
-    // A module is told apart from a component before anything else looks at it.
+    // `Surface::read` rejects a core module, before any other code parses the bytes.
     let surface = Surface::read(path, &bytes)?;
     if surface.own_exports().next().is_some() {
         bail!("it is a plugin without its manifest: name the folder that has its {FILE_NAME}");
