@@ -166,7 +166,7 @@ impl Terminal<'_> {
         self.until(&format!("no {text}"), |screen| !screen.contains(text))
     }
 
-    /// Waits until anything is shown, for keys that change nothing.
+    /// Waits for this long: for keys that change nothing, or that mean something else when they come at once.
     pub fn waits(&mut self, millis: u64) -> &mut Self {
         std::thread::sleep(Duration::from_millis(millis));
         self

@@ -252,6 +252,8 @@ fn outputs_of_commands_and_texts_that_begin_with_a_blank_never_reach_the_history
         .sees("›  about it");
     terminal
         .sees_no("ending the turn")
+        // Within a second of the first, Ctrl-C would leave the chat.
+        .waits(1100)
         .keys("\u{3}")
         .sees_no("›  about it");
     terminal
