@@ -208,7 +208,7 @@ pub(super) async fn turn(
         programs,
     ));
     // Register the handler here, not in the task: until it exists, Ctrl-C ends the process at once.
-    let interrupted = Interrupts::new().context("listen for Ctrl-C")?;
+    let interrupted = AnySignal::interrupts().context("listen for Ctrl-C")?;
     tokio::spawn(interrupted.pass_on(cancel.clone()));
     let ran = act(&mut session, input.into(), &cancel).await;
     let id = session.id().clone();
@@ -322,21 +322,4 @@ pub(super) async fn show_all(
     programs.finish().await;
     renderer.finish();
     telemetry.finish().await;
-}
-
-/// Signals that end the turn cleanly.
-pub(super) struct Interrupts(AnySignal);
-
-impl Interrupts {
-    pub(super) fn new() -> std::io::Result<Self> {
-        AnySignal::interrupts().map(Self)
-    }
-
-    pub(super) async fn pass_on(mut self, cancel: CancellationToken) {
-        self.0.recv().await;
-        cancel.cancel();
-        self.0.recv().await;
-        // A second signal ends the process at once, in case the orderly shutdown hangs.
-        std::process::exit(130);
-    }
 }

@@ -13,7 +13,7 @@ use super::args::ServeArgs;
 use super::event_file::EventFile;
 use super::exit_code::{ExitStatus, bail_usage};
 use super::render::serve::LoopRenderer;
-use super::run::Interrupts;
+use super::signals::AnySignal;
 use super::{open, render};
 use crate::event::Stamped;
 use crate::loops::{EndReason, Error, LoopEnd, Loops};
@@ -50,7 +50,7 @@ pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
         render::serve::beginning(of_session.values());
     }
     let cancel = CancellationToken::new();
-    let interrupted = Interrupts::new().context("listen for Ctrl-C")?;
+    let interrupted = AnySignal::interrupts().context("listen for Ctrl-C")?;
     drop(ready.exits);
     tokio::spawn(interrupted.pass_on(cancel.clone()));
     let (sender, events) = mpsc::channel(MAX_WAITING_EVENTS);

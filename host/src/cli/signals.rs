@@ -2,7 +2,11 @@
 //! planted by commands are found. It must not know the parts that are shut down. Start from
 //! [`AnySignal`].
 
+use std::future::poll_fn;
+use std::task::Poll;
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 /// A set of signals that mean the same. Once a process has listened for a signal, its default is
 /// gone for good.
@@ -44,7 +48,23 @@ impl AnySignal {
 
     /// Waits for the next of them. Nothing is lost when the future is dropped.
     pub(super) async fn recv(&mut self) {
-        let any = self.0.iter_mut().map(|signal| Box::pin(signal.recv()));
-        futures_util::future::select_all(any).await;
+        poll_fn(|context| {
+            // While none is ready, all are polled, so that each wakes this task.
+            let mut signals = self.0.iter_mut();
+            match signals.any(|signal| signal.poll_recv(context).is_ready()) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+    }
+
+    /// Cancels the turn at the first signal, and ends the process at the second, in case the orderly
+    /// shutdown hangs.
+    pub(super) async fn pass_on(mut self, cancel: CancellationToken) {
+        self.recv().await;
+        cancel.cancel();
+        self.recv().await;
+        std::process::exit(130);
     }
 }

@@ -17,7 +17,8 @@ use super::super::environment::{environment, paths};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::open::{Opened, prepare};
 use super::super::programs::Programs;
-use super::super::run::{Interrupts, show_all};
+use super::super::run::show_all;
+use super::super::signals::AnySignal;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::can_ask;
 use super::super::{chat, files, render};
@@ -116,7 +117,7 @@ async fn turns(
     mut replaced: UnboundedReceiver<()>,
     cancel: &CancellationToken,
 ) -> anyhow::Result<ExitStatus> {
-    let interrupts = Interrupts::new().context("listen for Ctrl-C")?;
+    let interrupts = AnySignal::interrupts().context("listen for Ctrl-C")?;
     drop(opened.exits);
     tokio::spawn(interrupts.pass_on(cancel.clone()));
     let mut session = opened.session;

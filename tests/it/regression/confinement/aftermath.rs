@@ -130,6 +130,27 @@ async fn a_call_that_nobody_waits_for_any_more_is_stopped_and_looked_at() {
     }
 }
 
+#[test]
+fn what_a_command_planted_is_found_whatever_signal_ends_the_program() {
+    if mechanisms().is_empty() {
+        return;
+    }
+    let command =
+        "git init -q s; git -C s config core.fsmonitor 'touch ../ran'; touch ready; sleep 600";
+    let call = format!(
+        "[[reply]]\n[[reply.tool_calls]]\nname = \"bash\"\narguments = {{ command = \"{command}\" }}\n"
+    );
+    for signal in ["INT", "QUIT", "TERM", "HUP"] {
+        let rind = Rind::with_script(&call);
+        let mut running = rind.start(&["run", "work", "--yes"]);
+        running.wait_until(|rind| rind.workspace().join("ready").exists());
+        running.signal(signal);
+        let ran = running.end().exits(130);
+        let refused = rind.workspace().join("s/.git/config.refused");
+        assert!(refused.exists(), "{signal}: {}", ran.stderr);
+    }
+}
+
 #[tokio::test]
 async fn settings_of_a_repository_are_fixed_by_each_name_of_its_folder() {
     for mechanism in mechanisms() {
