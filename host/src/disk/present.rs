@@ -1,7 +1,7 @@
 //! Files that may be absent: settings, policies, lock files, answers.
 //!
-//! Owns the rule of what "absent" means. An absent file has no rules in it, so a file that only seems to be absent would take
-//! guards away. Start from [`read_if_present`].
+//! Owns the definition of "absent". An absent file has no rules in it, so a file that only seems to
+//! be absent would remove guards. Start from [`read_if_present`].
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -13,9 +13,10 @@ use rustix::fs::OFlags;
 /// Opens a regular file for reading; `None` if nothing has its name.
 ///
 /// # Errors
-/// The path, or a directory on the way to it, is a link whose target is missing: the target may be on a file system that is not
-/// mounted, and the rules in the file would silently not apply. Anything but a regular file is an error as well, because a named
-/// pipe would be waited for without end.
+/// The path, or a directory on the way to it, is a link whose target is missing: the target may be
+/// on a file system that is not mounted, and the rules in the file would silently not apply.
+/// Anything but a regular file is an error as well, because opening a named pipe would wait for a
+/// writer.
 pub(crate) fn open_if_present(path: &Path) -> io::Result<Option<File>> {
     let opened = OpenOptions::new()
         .read(true)
@@ -48,14 +49,15 @@ pub(crate) fn read_if_present(path: &Path, max_bytes: u64) -> io::Result<Option<
         return Ok(None);
     };
     let size = file.metadata()?.len();
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     file.take(max_bytes.saturating_add(1))
-        .read_to_string(&mut text)?;
-    if text.len() as u64 > max_bytes {
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
         return Err(io::Error::other(format!(
             "it has {size} bytes, at most {max_bytes} are read"
         )));
     }
+    let text = String::from_utf8(bytes).map_err(|e| io::Error::new(ErrorKind::InvalidData, e))?;
     Ok(Some(text))
 }
 
@@ -78,7 +80,9 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         let read = |name: &str| read_if_present(&at(name), 4).map_err(|error| error.to_string());
         std::fs::write(at("file"), "text").unwrap();
-        std::fs::write(at("large"), "texts").unwrap();
+        // Reading stops within a character.
+        std::fs::write(at("large"), "äöü").unwrap();
+        std::fs::write(at("binary"), [0xff]).unwrap();
         symlink("file", at("link")).unwrap();
         symlink("nothing", at("dangling")).unwrap();
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
@@ -95,7 +99,8 @@ mod tests {
         assert_eq!(read("missing"), Ok(None));
         assert_eq!(read("missing/file"), Ok(None));
         for (name, words) in [
-            ("large", "it has 5 bytes, at most 4 are read"),
+            ("large", "it has 6 bytes, at most 4 are read"),
+            ("binary", "invalid utf-8"),
             ("dangling", "dangling` leads to nothing"),
             ("dangling/file", "dangling` leads to nothing"),
             ("pipe", "not a regular file"),

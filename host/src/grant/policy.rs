@@ -27,6 +27,9 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Most letters in which a misspelt name differs from the one that was meant.
 const MAX_MISSPELT: usize = 2;
 
+/// Letters of a name for each that may differ.
+const LETTERS_PER_TYPO: usize = 5;
+
 /// Error in a policy. It stops the start: a policy that cannot be read must not count as
 /// permission.
 #[derive(Debug, thiserror::Error)]
@@ -201,7 +204,9 @@ impl Policy {
         let misspelt = names.filter_map(|(name, file)| {
             let distance = |known: &str| strsim::damerau_levenshtein(known, name);
             let nearest = known.iter().min_by_key(|known| distance(known))?;
-            (1..=MAX_MISSPELT).contains(&distance(nearest)).then(|| {
+            // Short names are near each other by chance, as `memo` and `demo`.
+            let most = (name.len() / LETTERS_PER_TYPO).min(MAX_MISSPELT);
+            (1..=most).contains(&distance(nearest)).then(|| {
                 format!("[plugins.{name}] in {file}: there is no plugin `{name}`; did you mean `{nearest}`?")
             })
         });
