@@ -1,4 +1,4 @@
-//! One tool call before it runs, whether the model or a plugin makes it: both take this one path.
+//! Judges a tool call before it runs. Calls of the model and of plugins take this same path.
 //!
 //! Every refusal is a result that the caller sees, with who refused and why. Running a call and reporting its end are in
 //! `call_run`. Start from [`ToolGate::judge`].

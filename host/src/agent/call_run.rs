@@ -64,7 +64,7 @@ impl ToolGate<'_> {
             plugin: entry.spec.plugin.clone(),
             by: self.maker(),
         });
-        // Somebody may have thought about it for long, and a link lead elsewhere by now.
+        // Check the subject again: approval may have taken minutes, and a link may lead elsewhere by now.
         if entry.tool.subject(&call.arguments).await != subject {
             return Refusal::new("policy", MOVED).of(call, notes);
         }

@@ -147,7 +147,7 @@ fn groups(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
     let tools = ctx.scope.skills.tools();
     let is_read = |call: &ToolCall| {
         let entry = tools.get(&call.name);
-        // What stands beside the invocation of a skill is judged when that is active.
+        // The invocation of a skill runs alone, so that later calls are judged with the skill active.
         entry.is_some_and(|entry| entry.spec.effect_class == EffectClass::Read) && call.name != TOOL
     };
     let mut groups: Vec<Vec<ToolCall>> = Vec::new();

@@ -71,7 +71,7 @@ impl Emitter {
             text: text.clone(),
             keep,
         })?;
-        // It may quote the model.
+        // The injected text may quote the model.
         let text = self.for_watchers(caller, text).await;
         self.spec
             .events

@@ -145,7 +145,7 @@ impl Turn<'_> {
     /// Begins the skills that were invoked for this turn. Returns the one whose work a subagent is to do.
     pub(super) async fn begin_skill(&mut self) -> Option<Invoked> {
         let caller = self.ctx.caller();
-        // Of a turn that was dropped and so never ended.
+        // End skills of an earlier turn that was dropped before it ended.
         for left in self.ctx.scope.skills.own.take(|skill| !skill.is_lasting) {
             self.ctx.scope.tell_ended(&caller, &left, "dropped").await;
         }

@@ -141,7 +141,7 @@ impl Agent {
         &mut self,
         entries: &[Entry],
     ) -> Result<Option<Undone>, session::Error> {
-        // What is being prepared may be about that turn.
+        // The archiving in preparation may be of the turn that is undone.
         self.archival.stop().await;
         let undone = self.spec.session.undo(entries)?;
         self.compaction.try_again();
@@ -185,7 +185,8 @@ impl Agent {
             self.dispatcher.dispatch::<SessionEnd>(&caller, info).await;
         }
         let have_ended = self.settle().await;
-        // What failed since the last turn, also in the background. Hooks of `error` may themselves run there.
+        // Report failures since the last turn, also those of background hooks. Hooks of `error` may run
+        // in the background themselves.
         self.report_failures().await;
         if have_ended {
             self.settle().await;

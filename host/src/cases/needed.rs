@@ -1,7 +1,7 @@
 //! Plugins that the plugin of a case needs: its dependencies, and the owners of points that it
 //! implements.
 //!
-//! They are searched in sibling directories, the usual layout of a repository. This module must not
+//! Needed plugins are searched in sibling directories, the usual layout of a repository. This module must not
 //! know how plugins are loaded: the loader reports missing ones.
 
 use std::collections::BTreeMap;

@@ -32,7 +32,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(3);
 pub(in crate::agent) struct Archival {
     /// Earlier turns that are being prepared.
     preparing: Option<Archiving>,
-    /// One that is being moved to its holder.
+    /// Archiving whose turn is being moved to its holder.
     moving: Option<Moving>,
 }
 
@@ -56,7 +56,7 @@ impl Archival {
         scope: &Arc<TurnScope>,
         compaction: &mut Compaction,
     ) {
-        // One whose turn was interrupted while it was moved.
+        // Finish the move that an interrupted turn left behind.
         self.moved(spec, scope, compaction).await;
         let Some(archiving) = &self.preparing else {
             return;

@@ -1,6 +1,6 @@
 //! The skills that count in one turn, and the tools that they leave.
 //!
-//! What is active in the agents above an agent counts for it as well. Allow lists intersect and deny lists join, so that one more
+//! Skills of the parent agents restrict an agent as well. Allow lists intersect and deny lists join, so that one more
 //! skill never gives back a tool. It must not know how a skill begins. Start from [`SkillScope`].
 
 use std::path::PathBuf;
