@@ -254,28 +254,15 @@ impl<'a> ToolGate<'a> {
         ))
     }
 
-    /// Returns the text of a verdict, which may quote arguments of the call and is shown, with the
-    /// arguments as hooks of `output-delta` let them through.
-    async fn for_people(&self, call: &ToolCall, judged: &PolicyCall<'_>, text: String) -> String {
-        let shown = self
-            .scope
-            .emitter
-            .call_for_watchers(self.caller, call)
-            .await;
+    /// Returns the text of a verdict as observers may see it: the text may quote arguments that hooks of
+    /// `output-delta` change, and then passes the same hooks.
+    async fn verdict_text(&self, call: &ToolCall, text: String) -> String {
+        let emitter = &self.scope.emitter;
+        let shown = emitter.call_for_watchers(self.caller, call).await;
         if shown.arguments == call.arguments {
             return text;
         }
-        let masked = PolicyCall {
-            arguments: &shown.arguments,
-            subject: &Subject::Any,
-            ..*judged
-        };
-        match self.scope.spec.policy.decide(&masked).verdict {
-            policy::ToolVerdict::Deny(text) | policy::ToolVerdict::DryRun(text) => text,
-            policy::ToolVerdict::Allow | policy::ToolVerdict::Ask => {
-                format!("`{}` is not allowed with these arguments", call.name)
-            }
-        }
+        emitter.for_watchers(self.caller, text).await
     }
 
     /// Policy, then approval where the policy or a hook asks for it.
@@ -305,14 +292,14 @@ impl<'a> ToolGate<'a> {
             policy::ToolVerdict::Allow => return Ok(()),
             policy::ToolVerdict::Ask | policy::ToolVerdict::Deny(_) if is_spared() => return Ok(()),
             policy::ToolVerdict::Deny(why) => {
-                let why = self.for_people(call, &judged, why).await;
+                let why = self.verdict_text(call, why).await;
                 return Err(Refusal::new("policy", format!("refused by policy: {why}")));
             }
             // Not an error: the caller is to go on as if, and say what it would do next.
             policy::ToolVerdict::DryRun(text) => {
                 return Err(Refusal {
                     by: "policy".to_owned(),
-                    text: self.for_people(call, &judged, text).await,
+                    text: self.verdict_text(call, text).await,
                     is_error: false,
                 });
             }
