@@ -116,6 +116,12 @@ impl Paths {
         self.data.join("projects.json")
     }
 
+    /// Directory of the records of running commands.
+    #[must_use]
+    pub fn commands(&self) -> PathBuf {
+        self.data.join("commands")
+    }
+
     /// Returns the folder of all sessions.
     #[must_use]
     pub fn sessions(&self) -> PathBuf {

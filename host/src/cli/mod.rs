@@ -45,6 +45,7 @@ mod steer;
 mod switch;
 mod telemetry;
 mod terminal;
+mod threads;
 mod tools;
 mod worker;
 
@@ -108,6 +109,13 @@ fn run_program() -> ExitCode {
     let hears_plugins = matches!(&command, Command::Demo(demo) if demo.all);
     let limits_plugins = matches!(command, Command::Serve(_));
     log_to_stderr(hears_plugins, is_author(&command), limits_plugins);
+    if let Err(error) = threads::check() {
+        render::error(&anyhow::Error::new(error).context(
+            "the system gives this program too few threads; raise the limit of processes (`ulimit -u`, or `pids.max` of the \
+             control group)",
+        ));
+        return ExitStatus::Failed.into();
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -16,6 +16,7 @@ use crate::tool::process::confine::{
     Confinement, Detected, Mechanism, Obstacle, check_apart, detect, program_in, system_folders,
     tool_folders, tool_folders_of,
 };
+use crate::tool::repository::judge_interrupted;
 use crate::tool::sandbox::{Choice, Need, SandboxConfig, commands};
 
 /// The way in which commands of `bash` are confined on this machine, or the reason why they are
@@ -78,14 +79,24 @@ impl Search {
     }
 }
 
-/// Finds out how commands can be confined. Done once in a process, because it starts one.
+/// Finds out how commands can be confined. Done once in a process, because it starts one. First looks
+/// for files that commands left which were interrupted together with an earlier process.
 ///
 /// # Errors
 /// A setting is wrong.
 pub async fn find(setup: &OperatorSetup) -> anyhow::Result<CommandConfinement> {
     let (environment, paths) = (&setup.environment, &setup.paths);
+    warn_interrupted(environment, paths.commands()).await;
     let own = own_folders(paths);
     find_with(environment, paths, setup.config.section()?, &own).await
+}
+
+/// Renames files that git would run and that interrupted commands left, and warns of each.
+async fn warn_interrupted(environment: &OperatorEnvironment, records: PathBuf) {
+    let judged = tokio::task::spawn_blocking(move || judge_interrupted(&records)).await;
+    for line in judged.into_iter().flatten() {
+        environment.warn(&line);
+    }
 }
 
 /// Finds the way in which commands run, with settings that are not all those of a file. `own` are
@@ -237,6 +248,7 @@ fn confinement(
         network: config.network,
         limits: config.limits(),
         git_settings: String::new(),
+        records: Some(paths.commands()),
     })
 }
 

@@ -91,10 +91,11 @@ impl Program {
         })
     }
 
-    /// Records the state of everything that the process may change.
-    async fn look(&self) -> Result<Look, Failure> {
+    /// Records the state of everything that the process may change before `deadline`.
+    async fn look(&self, deadline: Duration) -> Result<Look, Failure> {
         let confine = self.around().await?.confine;
-        Ok(Look::before(&self.workspace, confine.as_ref()).await)
+        let look = Look::before(&self.workspace, confine.as_ref(), deadline).await;
+        look.map_err(Failure::Unavailable)
     }
 
     /// Builds the process, which reads this file or named pipe as its standard input.
@@ -160,7 +161,7 @@ pub(super) async fn run(
     let program = program.clone();
     let on_line = flood.on_line();
     // Searching the workspace does not count towards the script's deadline.
-    let look = looked(program.look(), MAX_LOOK).await??;
+    let look = looked(program.look(deadline + GRACE), MAX_LOOK).await??;
     let (ended, has_ended) = oneshot::channel::<()>();
     // Spawned as its own task: if the caller is gone, the process is still stopped, its leftovers
     // checked and its input removed.

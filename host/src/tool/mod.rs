@@ -14,7 +14,7 @@ pub mod preview;
 #[doc(hidden)]
 pub mod process;
 pub mod registry;
-mod repository;
+pub(crate) mod repository;
 #[doc(hidden)]
 pub mod run;
 #[cfg(feature = "cli")]

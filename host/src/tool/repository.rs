@@ -6,6 +6,7 @@
 //! ignores them; they are never deleted. This module must not know how commands are confined. Start
 //! from [`Before`].
 
+mod record;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,9 @@ use cap_std::fs::{Dir, OpenOptions};
 use crate::beneath::open_regular;
 use crate::git::{COMMON, is_repository, is_repository_with};
 use settings::is_harmless;
+
+pub(super) use record::CommandRecord;
+pub(crate) use record::judge_interrupted;
 
 /// Limits of a search, so that the cost is bounded for any workspace.
 #[derive(Clone, Copy)]
@@ -134,8 +138,9 @@ impl Before {
         Self { roots, known }
     }
 
-    /// Renames files of the command that git would run. Returns a line for each.
-    pub(super) fn refuse_what_git_would_run(&self) -> Vec<String> {
+    /// Renames files of the command that git would run. Returns a line for each. Files that changed
+    /// after `last`, in seconds since 1970, are not the command's: they stay and are named.
+    pub(super) fn refuse_what_git_would_run(&self, last: Option<i64>) -> Vec<String> {
         let mut found = Vec::new();
         let unseen = walk(&self.roots.folders, BOUNDS, |repository| {
             for path in deciding(repository) {
@@ -145,7 +150,13 @@ impl Before {
                     continue;
                 }
                 let why = danger(&self.roots, repository, &path);
-                found.extend(why.map(|why| self.refuse(&path, why)));
+                found.extend(why.map(|why| {
+                    if last.is_some_and(|last| is_changed_after(&path, last)) {
+                        self.leave(&path, why)
+                    } else {
+                        self.refuse(&path, why)
+                    }
+                }));
             }
         });
         found.extend(unseen.iter().map(|(path, why)| {
@@ -160,6 +171,14 @@ impl Before {
     /// Whether a file is reached through a symlink to a directory that the command cannot write.
     fn is_elsewhere(&self, path: &Path) -> bool {
         path.parent().is_some_and(Path::is_symlink) && self.roots.place(path).is_none()
+    }
+
+    fn leave(&self, path: &Path, why: &str) -> String {
+        format!(
+            "`{}` {why} at the next git command outside; it was changed later than the command can have run, so it stays: \
+             look at it",
+            self.roots.shown(path)
+        )
     }
 
     fn refuse(&self, path: &Path, why: &str) -> String {
@@ -313,6 +332,13 @@ fn is_of_worktree(roots: &Roots, folder: &Path, common: &Path) -> bool {
         && roots
             .read(common)
             .is_some_and(|text| text.trim_ascii_end() == b"../..")
+}
+
+/// Whether the file's own inode changed after this second since 1970. An unknown time counts as
+/// before, so that the file is renamed.
+fn is_changed_after(path: &Path, second: i64) -> bool {
+    path.symlink_metadata()
+        .is_ok_and(|found| found.ctime() > second)
 }
 
 fn stamp(path: &Path) -> Stamp {

@@ -163,6 +163,7 @@ mod tests {
             network: false,
             limits: Limits::default(),
             git_settings: String::new(),
+            records: None,
         };
         let retried = Retried::new(wanted, || {
             Box::pin(std::future::ready(Err(Obstacle::Failed(String::new()))))

@@ -37,6 +37,7 @@ pub(crate) fn confinement(fixture: &Fixture) -> Confinement {
         network: false,
         limits: Limits::default(),
         git_settings: String::new(),
+        records: None,
     }
 }
 

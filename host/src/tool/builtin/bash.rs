@@ -12,13 +12,12 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use super::super::command::Command;
 use super::super::process::confine::Confinement;
 use super::super::process::{Finished, Process, SpawnError, Streams};
-use super::super::repository::Before;
+use super::super::repository::{Before, CommandRecord, judge_interrupted};
 use super::super::subject::{Subject, WorkspacePath};
 use super::super::workspace::Workspace;
 use super::super::{Tool, ToolCtx, ToolOutput};
@@ -172,7 +171,8 @@ impl Bash {
         // Spawned as its own task: if this future is dropped, the command is still stopped and its
         // leftovers are still checked.
         let (result, refused) = match tokio::spawn(run_and_look(process, cancel)).await {
-            Ok(ended) => ended,
+            Ok(Ok(ended)) => ended,
+            Ok(Err(why)) => return ToolOutput::error(format!("`bash` is refused: {why}")),
             Err(error) => return ToolOutput::fault(format!("`bash` failed inside: {error}")),
         };
         match result {
@@ -190,29 +190,81 @@ impl Bash {
 }
 
 /// Search for files that a program leaves in its writable directories and that git would run.
-pub(crate) struct Look(Option<Result<Before, JoinError>>);
+pub(crate) struct Look(Option<Started>);
+
+/// State before a command, and the record of it that outlives Rind.
+struct Started {
+    before: Before,
+    record: Option<CommandRecord>,
+    /// Lines about commands that were interrupted earlier.
+    earlier: Vec<String>,
+}
 
 impl Look {
     /// Records the state of the directories that a program in `root` may change; none if the
-    /// program is not confined.
-    pub(crate) async fn before(root: &Path, confine: Option<&Confinement>) -> Self {
+    /// program is not confined. The program is stopped after `deadline`. First looks for files of
+    /// commands that were interrupted earlier.
+    ///
+    /// # Errors
+    /// The record cannot be written. The program must not be started: if Rind were killed, its files
+    /// would not be looked for.
+    pub(crate) async fn before(
+        root: &Path,
+        confine: Option<&Confinement>,
+        deadline: Duration,
+    ) -> Result<Self, String> {
         let Some(confinement) = confine else {
-            return Self(None);
+            return Ok(Self(None));
         };
         let others = confinement.write.iter().filter(|path| *path != root);
         let folders = std::iter::once(root).chain(others.map(PathBuf::as_path));
         let folders: Vec<PathBuf> = folders.map(Path::to_owned).collect();
-        Self(Some(
-            tokio::task::spawn_blocking(move || Before::look(&folders)).await,
-        ))
+        let records = confinement.records.clone();
+        let started = tokio::task::spawn_blocking(move || {
+            let Some(records) = records else {
+                return Ok(Started {
+                    before: Before::look(&folders),
+                    record: None,
+                    earlier: Vec::new(),
+                });
+            };
+            let earlier = judge_interrupted(&records);
+            let before = Before::look(&folders);
+            let record = CommandRecord::create(&records, &before, deadline).map_err(|error| {
+                format!(
+                    "the state of the repositories in the workspace cannot be recorded in {} ({error}), and without the \
+                     record nothing would look for git hooks that the command leaves if Rind were killed; make room \
+                     there, or make the folder writable",
+                    records.display()
+                )
+            })?;
+            Ok(Started {
+                before,
+                record: Some(record),
+                earlier,
+            })
+        });
+        match started.await {
+            Ok(started) => started.map(|started| Self(Some(started))),
+            Err(error) => Err(format!("the search of the workspace failed: {error}")),
+        }
     }
 
     /// Renames files of the program that git would run. Returns a line for each.
     pub(crate) async fn refuse(self) -> Vec<String> {
-        match self.0 {
-            Some(before) => what_was_refused(before).await,
-            None => Vec::new(),
-        }
+        let Some(started) = self.0 else {
+            return Vec::new();
+        };
+        let judged = tokio::task::spawn_blocking(move || {
+            let mut lines = started.earlier;
+            lines.extend(started.before.refuse_what_git_would_run(None));
+            // Only now: the files of a command that nothing looked at would stay otherwise.
+            if let Some(record) = started.record {
+                record.remove();
+            }
+            lines
+        });
+        judged.await.unwrap_or_else(|_| vec![NOT_LOOKED.to_owned()])
     }
 }
 
@@ -220,14 +272,14 @@ impl Look {
 async fn run_and_look(
     process: Process,
     cancel: CancellationToken,
-) -> (Result<Finished, SpawnError>, Vec<String>) {
-    let look = Look::before(&process.cwd, process.confine.as_ref()).await;
+) -> Result<(Result<Finished, SpawnError>, Vec<String>), String> {
+    let look = Look::before(&process.cwd, process.confine.as_ref(), process.deadline).await?;
     let mut result = process.clone().run(&cancel).await;
     if matches!(&result, Err(error) if error.source.kind() == std::io::ErrorKind::NotFound) {
         let program = "sh".into();
         result = Process { program, ..process }.run(&cancel).await;
     }
-    (result, look.refuse().await)
+    Ok((result, look.refuse().await))
 }
 
 impl Tool for Bash {
@@ -249,13 +301,4 @@ impl Tool for Bash {
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         with_arguments(value, |asked| self.run_command(asked, ctx))
     }
-}
-
-/// Lists the refused files that git would have run.
-async fn what_was_refused(before: Result<Before, JoinError>) -> Vec<String> {
-    let looked = match before {
-        Ok(before) => tokio::task::spawn_blocking(move || before.refuse_what_git_would_run()).await,
-        Err(error) => Err(error),
-    };
-    looked.unwrap_or_else(|_| vec![NOT_LOOKED.to_owned()])
 }

@@ -151,6 +151,55 @@ fn what_a_command_planted_is_found_whatever_signal_ends_the_program() {
     }
 }
 
+#[test]
+fn hooks_that_a_command_planted_before_rind_was_killed_are_found_at_the_next_start() {
+    if mechanisms().is_empty() {
+        return;
+    }
+    let command =
+        "git init -q s; git -C s config core.fsmonitor 'touch ../ran'; touch ready; sleep 600";
+    let call = format!(
+        "[[reply]]\n[[reply.tool_calls]]\nname = \"bash\"\narguments = {{ command = \"{command}\" }}\n"
+    );
+    let rind = Rind::with_script(&call);
+    let mut running = rind.start(&["run", "work", "--yes"]);
+    running.wait_until(|rind| rind.workspace().join("ready").exists());
+    running.signal("KILL");
+    running.end();
+    let refused = rind.workspace().join("s/.git/config.refused");
+    assert!(!refused.exists());
+    let said = "from a command that was interrupted: `s/.git/config` may run a program";
+    rind.script("[[reply]]\ntext = \"done\"\n");
+    let first = rind.run(&["run", "go on", "--json"]).exits(0);
+    assert!(
+        refused.exists() && first.stderr.contains(said),
+        "{}",
+        first.stderr
+    );
+    let second = rind.run(&["run", "go on", "--json"]).exits(0);
+    assert!(!second.stderr.contains("interrupted"), "{}", second.stderr);
+}
+
+#[test]
+fn a_command_whose_state_cannot_be_recorded_is_refused() {
+    if mechanisms().is_empty() {
+        return;
+    }
+    let rind = Rind::with_script(
+        "[[reply]]\n[[reply.tool_calls]]\nname = \"bash\"\narguments = { command = \"touch ran\" }\n\n\
+         [[reply]]\ntext = \"done\"\n",
+    );
+    fs::create_dir_all(rind.home().join("data")).unwrap();
+    fs::write(rind.home().join("data/commands"), "").unwrap();
+    let ran = rind.run(&["run", "work", "--yes", "--json"]).exits(0);
+    assert!(
+        ran.stdout.contains("cannot be recorded in"),
+        "{}",
+        ran.stdout
+    );
+    assert!(!rind.workspace().join("ran").exists());
+}
+
 #[tokio::test]
 async fn settings_of_a_repository_are_fixed_by_each_name_of_its_folder() {
     for mechanism in mechanisms() {

@@ -167,3 +167,24 @@ fn a_workspace_that_cannot_be_written_can_be_worked_in() {
         assert!(!workspace.join("made").exists());
     }
 }
+
+#[test]
+fn a_user_who_may_start_too_few_threads_is_told_so() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return;
+    }
+    let rind = Rind::default();
+    let own = rind.command(&["run", "x"]);
+    // Makes a program that every user can see.
+    let seen = as_user(&rind, &own);
+    let program = rind.home().parent().unwrap().join("rind-of-user");
+    let mut limited = Command::new("prlimit");
+    // A user of its own: the limit counts all that a user runs.
+    limited.args(["--nproc=3", "setpriv", "--reuid=65533", "--regid=65533"]);
+    limited.args(["--clear-groups", "--"]);
+    limited.arg(program).args(own.get_args());
+    let ran = rind.finish(&mut with_environment_of(limited, &seen));
+    assert!(ran.stderr.contains("`ulimit -u`"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+    ran.exits(1);
+}

@@ -105,6 +105,9 @@ pub struct Confinement {
     pub limits: Limits,
     /// Content of the git configuration file that replaces the user's own.
     pub git_settings: String,
+    /// Directory of Rind's own in which the state before each command is recorded, so that files
+    /// which it leaves for git are found even if Rind is killed meanwhile. `None` keeps no records.
+    pub records: Option<PathBuf>,
 }
 
 /// Error of a confinement that would allow access to a forbidden path.
@@ -374,6 +377,7 @@ mod tests {
                 network: false,
                 limits: Limits::default(),
                 git_settings: String::new(),
+                records: None,
             };
             confinement.check(std::slice::from_ref(&own)).is_ok()
         };

@@ -1,0 +1,395 @@
+//! Records of running commands on disk. A record holds the state before the command, so that a later
+//! process of Rind can judge the files that the command left when the first was killed.
+//!
+//! Each record is a file `ID.json`, locked by the process that runs the command and removed after its
+//! files were judged. A record that nobody locks is of an interrupted command. This module must not
+//! know how files are judged (see the module above). All functions block. Start from
+//! [`CommandRecord::create`] and [`judge_interrupted`].
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use serde::{Deserialize, Serialize};
+
+use super::{Before, Known, MAX_KEPT_BYTES, Roots, Stamp};
+use crate::beneath::open_regular;
+use crate::clock;
+use crate::disk::private_folder;
+
+/// Version of the format. A record of another version is not judged, and named.
+const VERSION: u32 = 1;
+
+/// Extension of records. A record that is being written has the extension [`UNFINISHED`].
+const FINISHED: &str = "json";
+const UNFINISHED: &str = "new";
+
+/// Maximum size of a record, in bytes: the contents in base64, and some 100,000 paths.
+const MAX_RECORD_BYTES: u64 = 2 * MAX_KEPT_BYTES + (32 << 20);
+
+/// Time that a command may run beyond its deadline, until all of its processes have been stopped.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// Age at which an unfinished record is removed. Its command was never started.
+const MAX_UNFINISHED_AGE: Duration = Duration::from_secs(3600);
+
+/// Record of a running command. Dropping it leaves the record on disk, for the next process or
+/// command to judge.
+pub(in crate::tool) struct CommandRecord {
+    path: PathBuf,
+    /// Holds the lock.
+    _file: File,
+}
+
+/// Content of a record.
+#[derive(Serialize, Deserialize)]
+struct Recorded {
+    version: u32,
+    /// Latest time of a change by the command, in seconds since 1970.
+    last: i64,
+    /// Directories that the command may change.
+    folders: Vec<RecordedPath>,
+    known: Vec<RecordedFile>,
+}
+
+/// File of a record.
+#[derive(Serialize, Deserialize)]
+struct RecordedFile {
+    path: RecordedPath,
+    stamp: Stamp,
+    /// Content to restore, in base64.
+    bytes: Option<String>,
+}
+
+/// Path in base64, because paths need not be UTF-8.
+#[derive(Serialize, Deserialize)]
+struct RecordedPath(String);
+
+impl From<&Path> for RecordedPath {
+    fn from(path: &Path) -> Self {
+        Self(STANDARD.encode(path.as_os_str().as_bytes()))
+    }
+}
+
+impl RecordedPath {
+    fn decode(&self) -> Option<PathBuf> {
+        let bytes = STANDARD.decode(&self.0).ok()?;
+        Some(OsString::from_vec(bytes).into())
+    }
+}
+
+impl Recorded {
+    fn of(before: &Before, deadline: Duration) -> Self {
+        let lived = i64::try_from((deadline + GRACE).as_secs()).unwrap_or(i64::MAX);
+        let now = clock::now().as_second();
+        Self {
+            version: VERSION,
+            last: now.saturating_add(lived),
+            folders: before
+                .roots
+                .folders
+                .iter()
+                .map(|path| (&**path).into())
+                .collect(),
+            known: before
+                .known
+                .iter()
+                .map(|(path, known)| RecordedFile {
+                    path: (&**path).into(),
+                    stamp: known.stamp,
+                    bytes: known.bytes.as_ref().map(|bytes| STANDARD.encode(bytes)),
+                })
+                .collect(),
+        }
+    }
+
+    /// Returns the state before the command; `None` if a part cannot be decoded.
+    fn before(&self) -> Option<Before> {
+        let folders: Option<Vec<PathBuf>> = self.folders.iter().map(RecordedPath::decode).collect();
+        let known = self.known.iter().map(|file| {
+            let bytes = match &file.bytes {
+                Some(text) => Some(STANDARD.decode(text).ok()?),
+                None => None,
+            };
+            let stamp = file.stamp;
+            Some((file.path.decode()?, Known { stamp, bytes }))
+        });
+        Some(Before {
+            known: known.collect::<Option<_>>()?,
+            roots: Roots::open(&folders?),
+        })
+    }
+}
+
+impl CommandRecord {
+    /// Writes the record of a command that is stopped after `deadline`, and locks it. It is not
+    /// synced: it has to outlive the process, not the machine.
+    pub(in crate::tool) fn create(
+        folder: &Path,
+        before: &Before,
+        deadline: Duration,
+    ) -> io::Result<Self> {
+        private_folder(folder)?;
+        let id = clock::new_id();
+        let new = folder.join(format!("{id}.{UNFINISHED}"));
+        let path = folder.join(format!("{id}.{FINISHED}"));
+        let mut file = File::create_new(&new)?;
+        // Locked before it has the name under which it is looked for.
+        file.try_lock()?;
+        let written = serde_json::to_vec(&Recorded::of(before, deadline))
+            .map_err(io::Error::from)
+            .and_then(|bytes| file.write_all(&bytes))
+            .and_then(|()| fs::rename(&new, &path));
+        if let Err(error) = written {
+            let _ = fs::remove_file(&new);
+            return Err(error);
+        }
+        Ok(Self { path, _file: file })
+    }
+
+    /// Removes the record of a command whose files were judged. If that fails, the command is judged
+    /// again, which finds nothing.
+    pub(in crate::tool) fn remove(self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Judges the files of interrupted commands: renames those that git would run, and removes the
+/// records. Returns a line for each file, and for each record that cannot be read.
+pub(crate) fn judge_interrupted(folder: &Path) -> Vec<String> {
+    let Ok(dir) = Dir::open_ambient_dir(folder, ambient_authority()) else {
+        // No command was ever confined, or none can be recorded, which refuses the next.
+        return Vec::new();
+    };
+    let mut names: Vec<PathBuf> = match dir.entries() {
+        Ok(entries) => entries
+            .flatten()
+            .map(|entry| entry.file_name().into())
+            .collect(),
+        Err(error) => return vec![unknown(folder, &error.to_string())],
+    };
+    // Ids sort by time, and the oldest record knows the most.
+    names.sort();
+    let mut lines = Vec::new();
+    for name in names {
+        match name.extension().and_then(|found| found.to_str()) {
+            Some(FINISHED) => lines.extend(judge(folder, &dir, &name)),
+            Some(UNFINISHED) => remove_old(&dir, &name),
+            _ => {}
+        }
+    }
+    lines
+}
+
+/// Judges the command of one record. A record that is locked belongs to a running command.
+fn judge(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
+    let path = folder.join(name);
+    let file = match open_regular(dir, name) {
+        Ok(Some((file, _))) => file.into_std(),
+        // Its process or another has just removed it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
+        Ok(None) => return vec![unknown(&path, "it is no regular file; remove it")],
+        Err(error) => return vec![unknown(&path, &format!("{error}; remove it"))],
+    };
+    if file.try_lock().is_err() {
+        return Vec::new();
+    }
+    let lines = match read(&file) {
+        Ok((before, last)) => before
+            .refuse_what_git_would_run(Some(last))
+            .into_iter()
+            .map(|line| format!("from a command that was interrupted: {line}"))
+            .collect(),
+        Err(why) => vec![unknown(&path, &why)],
+    };
+    // A record that stays is judged again, and a damaged one is named again.
+    let _ = dir.remove_file(name);
+    lines
+}
+
+/// Reads a record: the state before the command, and the latest second of a change by it.
+fn read(file: &File) -> Result<(Before, i64), String> {
+    let mut bytes = Vec::new();
+    file.take(MAX_RECORD_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > MAX_RECORD_BYTES {
+        return Err(format!("it is larger than {MAX_RECORD_BYTES} bytes"));
+    }
+    let recorded: Recorded =
+        serde_json::from_slice(&bytes).map_err(|error| format!("it is damaged: {error}"))?;
+    if recorded.version != VERSION {
+        return Err(format!("it has version {} of the format", recorded.version));
+    }
+    let before = recorded
+        .before()
+        .ok_or("it is damaged: a path is not base64")?;
+    Ok((before, recorded.last))
+}
+
+fn unknown(path: &Path, why: &str) -> String {
+    format!(
+        "whether an interrupted command left something that git would run is not known: the record {} cannot be read: {why}",
+        path.display()
+    )
+}
+
+/// Removes a record that was never finished, if it is so old that nothing is writing it any more.
+fn remove_old(dir: &Dir, name: &Path) {
+    let changed = dir
+        .symlink_metadata(name)
+        .and_then(|found| found.modified());
+    let age = changed.map(|changed| SystemTime::now().duration_since(changed.into_std()));
+    if matches!(age, Ok(Ok(age)) if age > MAX_UNFINISHED_AGE) {
+        let _ = dir.remove_file(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Workspace with a repository, and a folder of records.
+    struct Fixture {
+        root: tempfile::TempDir,
+    }
+
+    const SETTINGS: &str = "[core]\n\tbare = false\n";
+
+    impl Fixture {
+        fn new() -> Self {
+            let root = tempfile::tempdir().unwrap();
+            let git = root.path().join("work/.git");
+            for folder in ["objects", "refs", "hooks"] {
+                fs::create_dir_all(git.join(folder)).unwrap();
+            }
+            fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+            fs::write(git.join("config"), SETTINGS).unwrap();
+            Self { root }
+        }
+
+        fn records(&self) -> PathBuf {
+            self.root.path().join("records")
+        }
+
+        fn git(&self, name: &str) -> PathBuf {
+            self.root.path().join("work/.git").join(name)
+        }
+
+        fn start(&self, deadline: Duration) -> CommandRecord {
+            let before = Before::look(&[self.root.path().join("work")]);
+            CommandRecord::create(&self.records(), &before, deadline).unwrap()
+        }
+
+        fn left(&self) -> usize {
+            fs::read_dir(self.records()).unwrap().count()
+        }
+    }
+
+    /// Makes git run a program at the next command.
+    fn plant(fixture: &Fixture) {
+        fs::write(fixture.git("config"), "[core]\n\tfsmonitor = touch ran\n").unwrap();
+    }
+
+    #[test]
+    fn files_of_an_interrupted_command_are_renamed_and_settings_come_back() {
+        let fixture = Fixture::new();
+        let record = fixture.start(Duration::from_secs(10));
+        plant(&fixture);
+        assert!(
+            judge_interrupted(&fixture.records()).is_empty(),
+            "it still runs"
+        );
+        assert_eq!(fixture.left(), 1);
+        drop(record);
+        let lines = judge_interrupted(&fixture.records());
+        let [line] = &lines[..] else {
+            panic!("{lines:?}")
+        };
+        assert!(line.contains("`.git/config` may run a program"), "{line}");
+        assert_eq!(fs::read_to_string(fixture.git("config")).unwrap(), SETTINGS);
+        assert!(fixture.git("config.refused").exists());
+        assert_eq!(fixture.left(), 0);
+        assert!(judge_interrupted(&fixture.records()).is_empty());
+    }
+
+    #[test]
+    fn a_command_that_was_looked_at_leaves_no_record() {
+        let fixture = Fixture::new();
+        fixture.start(Duration::from_secs(10)).remove();
+        assert_eq!(fixture.left(), 0);
+    }
+
+    #[test]
+    fn a_file_that_changed_later_than_the_command_can_have_run_stays_and_is_named() {
+        let fixture = Fixture::new();
+        drop(fixture.start(Duration::from_secs(10)));
+        plant(&fixture);
+        let record = fs::read_dir(fixture.records())
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap();
+        let text = fs::read_to_string(record.path()).unwrap();
+        let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        value["last"] = (clock::now().as_second() - 1).into();
+        fs::write(record.path(), value.to_string()).unwrap();
+        let lines = judge_interrupted(&fixture.records());
+        assert!(lines[0].contains("so it stays: look at it"), "{lines:?}");
+        assert!(!fixture.git("config.refused").exists());
+        assert_eq!(fixture.left(), 0);
+    }
+
+    #[test]
+    fn damaged_records_are_named_once_and_unfinished_ones_never() {
+        let fixture = Fixture::new();
+        drop(fixture.start(Duration::from_secs(10)));
+        let folder = fixture.records();
+        let record = fs::read_dir(&folder)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
+        let whole = fs::read(&record).unwrap();
+        let damaged = [
+            Vec::new(),
+            whole[..whole.len() / 2].to_vec(),
+            b"{\"version\": 2, \"last\": 0, \"folders\": [], \"known\": []}".to_vec(),
+            b"{\"version\": 1, \"last\": 0, \"folders\": [\"?\"], \"known\": []}".to_vec(),
+        ];
+        for bytes in damaged {
+            fs::write(&record, bytes).unwrap();
+            let lines = judge_interrupted(&folder);
+            assert!(
+                lines.len() == 1 && lines[0].contains("cannot be read"),
+                "{lines:?}"
+            );
+            assert!(judge_interrupted(&folder).is_empty());
+        }
+        let new = folder.join("1.new");
+        fs::write(&new, "").unwrap();
+        assert!(judge_interrupted(&folder).is_empty() && new.exists());
+        let old = SystemTime::now() - 2 * MAX_UNFINISHED_AGE;
+        File::options()
+            .write(true)
+            .open(&new)
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
+        assert!(judge_interrupted(&folder).is_empty() && !new.exists());
+    }
+
+    #[test]
+    fn paths_that_are_not_utf_8_come_back() {
+        let path = PathBuf::from(OsString::from_vec(vec![b'/', 0xff, b'a']));
+        assert_eq!(RecordedPath::from(&*path).decode(), Some(path));
+    }
+}
