@@ -1,8 +1,8 @@
 //! The agent loop: from a user's input to the final output.
 //!
-//! Owns when everything happens: the points of a turn, the steps, the tool calls, what is written to the session before
-//! what. It must not know wire formats, WebAssembly, or who shows its events; what a call may do is decided by `tool`, what
-//! hooks change by `point`.
+//! Owns the order of everything: the points of a turn, the steps, the tool calls, and the order of
+//! writes to the session. It must not know wire formats, WebAssembly, or the front end that shows
+//! its events; `tool` decides on the permissions of a call, `point` on the changes of hooks.
 //!
 //! Start from `Agent::run_turn`, in `turn`. The order of a turn stands in two files: `turn` (from
 //! the input to the output) and `step` (a request, its answer, and its tool calls). `input`,

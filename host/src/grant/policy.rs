@@ -193,8 +193,9 @@ impl Policy {
         self.files.iter().find_map(passed_over)
     }
 
-    /// Reports names in the policy that no known plugin has but that are nearly one's, with the place of each. Other names may be
-    /// those of plugins that an administrator denies before anybody installs them.
+    /// Reports names in the policy that no known plugin has but that are nearly one's, with the
+    /// place of each. Other names may be those of plugins that an administrator denies before they
+    /// are installed.
     #[must_use]
     pub fn misspelt(&self, known: &[&str]) -> Vec<String> {
         let names = self.files.iter().flat_map(|(file, lists)| {

@@ -1,6 +1,6 @@
 //! Capabilities in plain words, for questions and reports.
 //!
-//! Pure. The output is printable and a single line, whatever text a manifest contains.
+//! Pure. The output is printable and a single line for any text of a manifest.
 
 use super::{Access, Capability, ExternalCall, Folder, Granted, HostPattern, Root};
 use crate::text::clean;

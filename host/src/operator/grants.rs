@@ -1,7 +1,8 @@
 //! The operator's say about permissions of plugins: policy files, remembered answers, and who is
 //! asked.
 //!
-//! The only way to a grant besides the files: nothing that a model or a plugin can call leads here.
+//! The only way to a grant other than the files: no function that a model or a plugin can call
+//! leads here.
 
 use std::path::PathBuf;
 use std::sync::Arc;

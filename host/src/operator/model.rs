@@ -1,5 +1,5 @@
-//! Selects the model of a run: what was chosen for it, the resumed session, the settings, the
-//! environment.
+//! Selects the model of a run, in this order: the explicit choice for the run, the resumed session,
+//! the settings, the environment.
 
 use super::keys::{self, OperatorKeys};
 use super::settings::ModelSelection;

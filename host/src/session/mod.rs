@@ -2,8 +2,8 @@
 //! add up to.
 //!
 //! Owns the file format, the lock, crash repair, the conversation, the blobs that messages refer to
-//! and the session state of plugins. It does not know the agent loop: the agent decides what to
-//! write and when the data must be on the disk.
+//! and the session state of plugins. It does not know the agent loop: the agent decides which
+//! entries to write and when the data must be on the disk.
 //!
 //! Invariants: an entry is never changed or deleted once it is written, and at most one process
 //! writes to a session. An entry that cannot be parsed is skipped with a notice and stays in the

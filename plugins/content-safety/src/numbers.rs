@@ -1,4 +1,5 @@
-//! Payment cards, bank accounts and social security numbers: shape first, then the checks that chance does not pass.
+//! Payment cards, bank accounts and social security numbers: shape first, then the checks that
+//! chance does not pass.
 //!
 //! Every function looks for data that begins at `at` and says where it ends.
 
@@ -135,8 +136,8 @@ fn is_card(digits: &[u8]) -> bool {
     is_issued(digits) && luhn(digits)
 }
 
-/// Visa, Mastercard, American Express, Discover, JCB, Diners Club, UnionPay and Maestro. Visa's old numbers of 13 digits are
-/// left out: bar codes look the same.
+/// Visa, Mastercard, American Express, Discover, JCB, Diners Club, UnionPay and Maestro. Visa's old
+/// numbers of 13 digits are left out: bar codes look the same.
 fn is_issued(digits: &[u8]) -> bool {
     let first = digits
         .iter()
@@ -202,7 +203,8 @@ pub(crate) fn may_be_iban(text: &[u8]) -> bool {
         && text.iter().skip(2).take(2).all(u8::is_ascii_digit)
 }
 
-/// The remainder of an account number, its first four characters put last and letters read as 10 to 35.
+/// The remainder of an account number, its first four characters put last and letters read as 10
+/// to 35.
 fn mod_97(account: &[u8]) -> u32 {
     let (front, rest) = account.split_at(4);
     rest.iter().chain(front).fold(0, |sum, byte| match byte {

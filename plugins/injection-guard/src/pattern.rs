@@ -1,7 +1,7 @@
 //! Patterns over words: `ignore|forget ..3 previous|all ..2 instruction*`.
 //!
-//! Alternatives are parted by `|`; `*` at the end of one stands for any ending, except in the first step; `..N` lets up to N
-//! words stand between. A match stays within a sentence.
+//! Alternatives are parted by `|`; `*` at the end of one stands for any ending, except in the first
+//! step; `..N` lets up to N words stand between. A match stays within a sentence.
 
 use std::borrow::Cow;
 
@@ -49,7 +49,8 @@ impl Pattern {
             .flat_map(|step| step.alternatives.iter().copied())
     }
 
-    /// The index of the last word of a match that starts at `index`, whose word is known to be one of the first.
+    /// The index of the last word of a match that starts at `index`, whose word is known to be one
+    /// of the first.
     pub(crate) fn end(&self, words: &(impl Sentences + ?Sized), index: usize) -> Option<usize> {
         end(&self.steps[1..], words, index)
     }

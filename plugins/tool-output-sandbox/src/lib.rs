@@ -1,4 +1,5 @@
-//! Keeps large tool results aside: the model gets a part and a handle, and reads on with `read_output`.
+//! Keeps large tool results aside: the model gets a part and a handle, and reads on with
+//! `read_output`.
 
 mod keep;
 mod read;
@@ -21,7 +22,8 @@ mod tool_output_sandbox {
         offset: Option<usize>,
         /// Most rows to read, or to find. Default 200.
         limit: Option<usize>,
-        /// Show only rows from `offset` on that contain this text, with their numbers. Upper and lower case are the same.
+        /// Show only rows from `offset` on that contain this text, with their numbers. Upper and
+        /// lower case are the same.
         search: Option<String>,
     }
 
@@ -41,9 +43,11 @@ mod tool_output_sandbox {
         Ok(ResultOutcome::replace_parts(parts).log(Level::Info, notice))
     }
 
-    /// Reads a tool result that was too large for the conversation and was kept aside under a handle.
+    /// Reads a tool result that was too large for the conversation and was kept aside under a
+    /// handle.
     ///
-    /// Give `offset` and `limit` to read on, or `search` to find rows. A row is a line, or a part of a very long line.
+    /// Give `offset` and `limit` to read on, or `search` to find rows. A row is a line, or a part
+    /// of a very long line.
     #[tool(effect = "read")]
     fn read_output(args: ReadOutput) -> Result<String, Error> {
         let settings: Settings = config::all()?;

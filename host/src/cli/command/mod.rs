@@ -233,7 +233,8 @@ impl Commands {
     /// Reads a line that [calls](split) a command.
     ///
     /// # Errors
-    /// There is no such command, or its arguments do not fit; both in words for the person who typed it.
+    /// There is no such command, or its arguments do not fit; both in words for the person who
+    /// typed it.
     pub(super) fn parse(&self, line: &str) -> Result<Call, String> {
         let Some((name, text)) = split(line) else {
             return Err(format!("`{}` is no command", line.escape_debug()));

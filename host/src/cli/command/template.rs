@@ -34,12 +34,12 @@ const GLOBALS: [&str; 3] = ["dict", "range", "namespace"];
 pub(super) struct Template {
     pub(super) path: PathBuf,
     pub(super) description: String,
-    /// JSON Schema of its arguments; `None` takes the text behind the name, if it uses it.
+    /// JSON Schema of its arguments; `None` takes the text after the name, if it uses it.
     pub(super) arguments: Option<Value>,
     /// The body, with an empty line for each line of the front matter, so that line numbers fit the
     /// file.
     source: String,
-    /// Whether it uses the text behind its name, once it was [checked](Self::check).
+    /// Whether it uses the text after its name, once it was [checked](Self::check).
     pub(super) takes_text: bool,
 }
 
@@ -151,7 +151,7 @@ impl Template {
     }
 
     /// Renders the template, until `cancel` is set. `arguments` fit its schema; without one they
-    /// are the text behind the name.
+    /// are the text after the name.
     ///
     /// # Errors
     /// Why it cannot be rendered, with file, line and column.

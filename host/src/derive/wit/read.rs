@@ -374,7 +374,7 @@ impl Reader<'_> {
         name.to_owned()
     }
 
-    /// Formats the definition behind an alias.
+    /// Formats the definition that an alias refers to.
     fn definition(&self, ty: &TypeDef) -> String {
         match &ty.kind {
             TypeDefKind::Record(_)

@@ -1,9 +1,9 @@
 //! Hooks of Claude Code: reads its settings, maps its events to points, and converts input and
 //! output.
 //!
-//! This module owns the mapping, which `host/docs/scripts-as-hooks.md` documents. The reply of a hook becomes a
-//! JSON outcome of its point, and from there on the hook is a script like any other. Two
-//! differences are intended: hooks are called one after the other, and a failing hook closes a
+//! This module owns the mapping, which `host/docs/scripts-as-hooks.md` documents. The reply of a
+//! hook becomes a JSON outcome of its point, and from there on the hook is a script like any other.
+//! Two differences are intended: hooks are called one after the other, and a failing hook closes a
 //! gate. Start from [`read`].
 
 mod event;

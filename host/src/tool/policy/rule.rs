@@ -393,8 +393,8 @@ impl PathPattern {
                 "`path = {text:?}` is not a path from the workspace, as in \"docs/**\""
             ));
         }
-        // A directory is meant with everything in it. A rule that asks or denies covers that by its name alone, which holds for a
-        // file of this name as well.
+        // A directory is meant with everything in it. A rule that asks or denies covers that by its
+        // name alone, which holds for a file of this name as well.
         let is_spelt = names.last().is_some_and(|last| !last.contains(WILDCARDS));
         let mut whole = names.join("/");
         if text.ends_with('/') && (decision == Rule::Allow || !is_spelt) {
