@@ -8,6 +8,17 @@
 //! its digest.
 //!
 //! Start from [`Policy::ruling`].
+//!
+//! For example:
+//!
+//! ```toml
+//! [trust.user]
+//! deny = ["private-network"]
+//!
+//! [plugins.web-fetch]
+//! allow = ["network:*.example.com"]
+//! ask = ["model"]
+//! ```
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

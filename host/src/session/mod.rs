@@ -10,6 +10,17 @@
 //! file.
 //!
 //! Start from [`SessionStore`], then [`Session`].
+//!
+//! The first lines of a file, broken here for width; in the file each entry is one line:
+//!
+//! ```json
+//! {"id":"a","parent":null,"time":1769851800000,"type":"session","version":1,"workspace":"/srv",
+//!  "provider":"openai","model":"gpt-5"}
+//! {"id":"b","parent":"a","time":1769851800001,"type":"turn-start","turn":1,"input":"go",
+//!  "source":"terminal"}
+//! {"id":"c","parent":"b","time":1769851800002,"type":"message","message":{"id":"m","role":"user",
+//!  "content":[{"type":"text","text":"go"}]}}
+//! ```
 
 mod blobs;
 mod children;

@@ -16,6 +16,13 @@ pub(crate) struct Masked {
 }
 
 /// Masks the kinds of data that the settings name. None when there is nothing of it.
+///
+/// For example:
+///
+/// ```text
+/// Card 4111 1111 1111 1111, SSN 219-45-6789    ->  Card [card masked], SSN [ssn masked]
+/// Order 1234 is on its way.                    ->  none
+/// ```
 pub(crate) fn mask(text: &str, settings: &Settings) -> Option<Masked> {
     let finds = find(text, 0, settings);
     if finds.is_empty() {

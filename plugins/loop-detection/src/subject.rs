@@ -11,6 +11,13 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// A hash of a call that does not depend on how its arguments are spaced and ordered.
+///
+/// For example:
+///
+/// ```text
+/// read_file {"path":"a","from":1}      the same hash
+/// read_file {"from": 1, "path": "a"}
+/// ```
 pub(crate) fn fingerprint(name: &str, arguments: &str) -> u64 {
     // Objects come back sorted by key.
     let arguments =

@@ -45,6 +45,17 @@ struct Part {
 }
 
 /// The simple commands of a line.
+///
+/// For example:
+///
+/// ```text
+/// cd app && sudo timeout 60 cargo test -q | tee log
+///     ->  cd app; cargo test -q; tee log
+/// bash -lc 'cargo test'
+///     ->  cargo test
+/// echo cargo test
+///     ->  echo cargo test
+/// ```
 pub(crate) fn commands(line: &str) -> Vec<Command> {
     let mut found = Vec::new();
     collect(line, 0, true, &mut found);

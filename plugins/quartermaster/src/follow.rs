@@ -22,6 +22,12 @@ pub(crate) struct Settings {
 }
 
 /// Counts of the tools that came next.
+///
+/// For example:
+///
+/// ```json
+/// {"bash": 3, "edit_file": 12}
+/// ```
 #[data]
 #[derive(Default)]
 #[serde(transparent)]

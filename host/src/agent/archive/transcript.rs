@@ -17,6 +17,19 @@ const AROUND: usize = 1;
 
 /// The messages as sections `## role`, calls and results in brackets. No result is longer than
 /// `part` bytes and the whole is not much longer than `whole`; a note marks each cut.
+///
+/// For example:
+///
+/// ```text
+/// ## user
+/// Where is the login?
+///
+/// ## assistant
+/// [tool_use: read_file({"path":"a.rs"})]
+///
+/// ## tool
+/// [tool_result: read_file: fn login() {}]
+/// ```
 pub(super) fn render(messages: &[Message], part: usize, whole: usize) -> String {
     let sections = messages
         .iter()
@@ -26,6 +39,14 @@ pub(super) fn render(messages: &[Message], part: usize, whole: usize) -> String 
 
 /// The text of a section, with each line escaped that would begin another section: the result of a
 /// tool must not read as a message of the user.
+///
+/// For example:
+///
+/// ```text
+/// ## user              ->  \## user
+///  ### Assistant:      ->  \ ### Assistant:
+/// ## users             ->  ## users
+/// ```
 fn quoted(text: String) -> String {
     let is_head = |line: &str| {
         let line = line.trim();
@@ -79,6 +100,16 @@ fn body(message: &Message, part: usize) -> String {
 
 /// Finds the lines of the messages that contain `wanted`, ignoring case, or else all of its words;
 /// each with its neighbors and its message.
+///
+/// For example:
+///
+/// ```text
+/// 1 of 9 lines hold all words of `again login`
+///
+/// ## message 3, tool
+/// five
+/// login again
+/// ```
 pub(super) fn search(messages: &[Message], wanted: &str) -> String {
     let bodies: Vec<String> = messages.iter().map(|m| body(m, usize::MAX)).collect();
     let lines = || {

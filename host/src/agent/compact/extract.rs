@@ -2,6 +2,22 @@
 //!
 //! The summary is text in sections of bullets. This module parses its own summaries, so that the
 //! summary of a summary loses nothing but the lines that the limits cut. Start from [`summarize`].
+//!
+//! For example:
+//!
+//! ```text
+//! ## What the user asked for
+//! - make it faster
+//!
+//! ## Errors that stand
+//! - edit_file b.rs → not found
+//!
+//! ## Files touched
+//! - a.rs (read_file, edit_file)
+//!
+//! ## What the assistant said last
+//! - It is faster now.
+//! ```
 
 use std::collections::{BTreeMap, HashMap};
 

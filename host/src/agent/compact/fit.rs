@@ -54,6 +54,14 @@ fn cut(message: &mut Message, longest: usize) -> usize {
 
 /// The beginning and the end of a text, together at most `limit` bytes and a note of the size of
 /// the missing part.
+///
+/// For example:
+///
+/// ```text
+/// The first lines
+/// [1234 bytes were cut here to make room]
+/// the last lines
+/// ```
 pub(in crate::agent) fn cut_middle(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();

@@ -20,6 +20,15 @@ struct Word<'a> {
 
 /// Parses the text after a command's name into a value that fits `schema`.
 ///
+/// For the arguments `path`, `depth` (default `quick`) and `most`:
+///
+/// ```text
+/// src                       {"path": "src", "depth": "quick"}
+/// src thorough 3            {"path": "src", "depth": "thorough", "most": 3}
+/// depth=thorough 'my src'   {"path": "my src", "depth": "thorough"}
+/// most=3 a=b                {"path": "a=b", "depth": "quick", "most": 3}
+/// ```
+///
 /// # Errors
 /// Faults of arguments, in words.
 pub(super) fn read(schema: &Value, text: &str) -> Result<Value, String> {

@@ -4,6 +4,21 @@
 //! The front matter is YAML within a budget. The body is opaque text here: a [`Helper`] parses and
 //! renders it. A name without a value is an error. Errors say file, line and column. Start from
 //! [`Template::read`].
+//!
+//! For example:
+//!
+//! ```markdown
+//! ---
+//! description: Reviews a folder
+//! arguments:
+//!   properties:
+//!     path: {type: string}
+//!     focus: {type: string}
+//!   required: [path]
+//! ---
+//!
+//! Review {{ path }}{% if focus %} for {{ focus }}{% endif %}.
+//! ```
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -26,6 +26,14 @@ pub use file::{ClaudeHooks, read};
 pub(super) use tools::{name as tool_name, own as own_tool};
 
 /// Selects the tools, sources or reasons that a hook is called for.
+///
+/// For example:
+///
+/// ```text
+/// (empty) or *    every tool
+/// Edit|Write      these two tools
+/// mcp__.*         a regular expression
+/// ```
 #[derive(Clone, Debug)]
 enum Matcher {
     All,

@@ -2,6 +2,14 @@
 //!
 //! A field that is absent changes nothing, an unknown one is an error: a misspelled `block` must
 //! not let anything pass. `point::merge` decides which changes an outcome may make, as for plugins.
+//!
+//! For example:
+//!
+//! ```json
+//! {"verdict": {"block": "`.env` is protected"}}
+//! {"verdict": {"ask": "this deletes a branch"}, "note": "the branch is not merged"}
+//! {"effects": [{"notify": {"level": "info", "text": "checked"}}]}
+//! ```
 
 use schemars::JsonSchema;
 use serde::Deserialize;

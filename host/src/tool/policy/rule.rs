@@ -2,6 +2,18 @@
 //!
 //! A rule matches by tool, effect class, command or path; all given conditions must hold. Start
 //! from [`PolicyRule`].
+//!
+//! For example:
+//!
+//! ```toml
+//! [tools]
+//! rules = [
+//!   { command = "cargo *", decision = "allow" },
+//!   { path = "docs/**", decision = "allow" },
+//!   { tool = "shady:*", decision = "deny" },
+//!   { tool = "secret_*", effect = "read", decision = "ask" },
+//! ]
+//! ```
 
 use std::cmp::Reverse;
 
@@ -422,6 +434,16 @@ impl PathPattern {
 
     /// Matches a path. For rules that ask or deny, a directory name also matches everything below
     /// it.
+    ///
+    /// For example:
+    ///
+    /// ```text
+    /// pattern    decision    matches
+    /// *.md       any         README.md, not docs/a.md
+    /// docs/      allow       docs/a.md, docs/a/b.md
+    /// secrets    deny        secrets, secrets/key
+    /// secrets    allow       secrets only
+    /// ```
     fn is_about(&self, path: &str, decision: Rule) -> bool {
         let above = path.match_indices('/').map(|(at, _)| &path[..at]);
         let mut above = above.filter(|_| self.is_name && decision != Rule::Allow);
