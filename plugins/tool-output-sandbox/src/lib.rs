@@ -22,8 +22,7 @@ mod tool_output_sandbox {
         offset: Option<usize>,
         /// Most rows to read, or to find. Default 200.
         limit: Option<usize>,
-        /// Show only rows from `offset` on that contain this text, with their numbers. Upper and
-        /// lower case are the same.
+        /// Show only rows from `offset` on that contain this text, with their numbers. Upper and lower case are the same.
         search: Option<String>,
     }
 

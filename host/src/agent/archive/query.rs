@@ -44,8 +44,7 @@ struct Arguments {
     /// Question about the turn. A model reads the whole transcript and answers.
     #[serde(default)]
     prompt: Option<String>,
-    /// Words to look for, in upper or lower case. Lines that hold them are shown as they are; no
-    /// model is asked.
+    /// Words to look for, in upper or lower case. Lines that hold them are shown as they are; no model is asked.
     #[serde(default)]
     search: Option<String>,
 }

@@ -18,8 +18,7 @@ use crate::tool::{Tool, ToolCtx, ToolOutput};
 struct Arguments {
     /// Task of the subagent, with everything it must know: it does not see this conversation.
     task: String,
-    /// Names of those of your tools that it gets. Default: all that only read. Calls that would
-    /// need approval are refused.
+    /// Names of those of your tools that it gets. Default: all that only read. Calls that would need approval are refused.
     #[serde(default)]
     tools: Option<Vec<String>>,
 }

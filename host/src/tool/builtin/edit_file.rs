@@ -20,8 +20,7 @@ use crate::message::EffectClass;
 struct Arguments {
     /// Path of the file, relative to the workspace.
     path: String,
-    /// The text to replace, exactly as it is in the file, indentation included. Must be in it once,
-    /// unless replace_all is set.
+    /// The text to replace, exactly as it is in the file, indentation included. Must be in it once, unless replace_all is set.
     #[schemars(length(min = 1))]
     old_text: String,
     /// The text to put in its place.

@@ -26,8 +26,7 @@ struct Arguments {
     #[serde(default)]
     #[schemars(range(min = 1, max = 64))]
     depth: Option<u32>,
-    /// List only files that match, such as `*.rs` or `src/**/*.toml`. Without a slash it matches
-    /// the name in any folder.
+    /// List only files that match, such as `*.rs` or `src/**/*.toml`. Without a slash it matches the name in any folder.
     #[serde(default)]
     glob: Option<String>,
 }

@@ -66,8 +66,7 @@ struct Arguments {
     /// File or folder to search, relative to the workspace. Default: the whole workspace.
     #[serde(default)]
     path: Option<String>,
-    /// Search only files that match, such as `*.rs` or `src/**/*.toml`. Without a slash it matches
-    /// the name in any folder.
+    /// Search only files that match, such as `*.rs` or `src/**/*.toml`. Without a slash it matches the name in any folder.
     #[serde(default)]
     glob: Option<String>,
     /// Number of lines to show before and after each match. Default: 0.
