@@ -16,7 +16,7 @@ mod plugin {
         secret: Vec<String>,
     }
 
-    /// Called before each tool call. Instances may be thrown away between two calls: what must last
+    /// Called before each tool call. Instances may be thrown away between two calls: lasting data
     /// goes into `state`.
     #[hook]
     fn pre_tool(call: ProposedCall) -> Result<CallOutcome, Error> {

@@ -18,7 +18,7 @@ mod plugin {
         seconds: u64,
     }
 
-    /// One run. Instances may be thrown away between two of them: what must last goes into `state`,
+    /// One run. Instances may be thrown away between two of them: lasting data goes into `state`,
     /// or into `store` when it is to outlast the session.
     #[run_loop]
     fn beat() -> Result<LoopOutcome, Error> {

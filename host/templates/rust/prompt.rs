@@ -3,7 +3,7 @@
 //! A plugin is a module of functions under `#[rind_sdk::plugin]`. The name of a hook is its point,
 //! here `system-prompt`, where every plugin contributes parts. A part of the tier `stable` stays
 //! the same for the whole session, so that the provider's prompt cache holds; `volatile` parts are
-//! for what changes with each turn.
+//! for text that changes with each turn.
 
 #[rind_sdk::plugin]
 mod plugin {

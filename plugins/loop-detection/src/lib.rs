@@ -42,7 +42,7 @@ mod loop_detection {
                 settings.edits,
                 &settings,
             );
-            // One advice is enough, but a refusal must not be lost.
+            // A single advice is enough, but a refusal must not be lost.
             advised = match (about_edits, advised) {
                 (Some(edits), Some(row)) if row.refuse && !edits.refuse => Some(row),
                 (edits, row) => edits.or(row),

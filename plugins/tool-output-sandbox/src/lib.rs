@@ -42,11 +42,9 @@ mod tool_output_sandbox {
         Ok(ResultOutcome::replace_parts(parts).log(Level::Info, notice))
     }
 
-    /// Reads a tool result that was too large for the conversation and was kept aside under a
-    /// handle.
+    /// Reads a tool result that was too large for the conversation and was kept aside under a handle.
     ///
-    /// Give `offset` and `limit` to read on, or `search` to find rows. A row is a line, or a part
-    /// of a very long line.
+    /// Give `offset` and `limit` to read on, or `search` to find rows. A row is a line, or a part of a very long line.
     #[tool(effect = "read")]
     fn read_output(args: ReadOutput) -> Result<String, Error> {
         let settings: Settings = config::all()?;
