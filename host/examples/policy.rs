@@ -1,4 +1,4 @@
-//! A policy of one's own: files below `docs/` may be changed, a person is asked about the others,
+//! A policy of your own: files below `docs/` may be changed, a person is asked about the others,
 //! and no program runs.
 //!
 //! `cargo run -p rind --example policy` plays a turn that tries all three in a temporary folder.

@@ -57,11 +57,10 @@
 //! # }
 //! ```
 //!
-//! Tools and hooks of one's own implement [`Tool`](tool::Tool) and [`Hook`](point::Hook), which
-//! those of plugins implement too; a policy of one's own implements
-//! [`Policy`](tool::policy::Policy), a person is asked through
-//! [`Approver`](tool::approval::Approver). `examples/` has a server that keeps many sessions, and a
-//! policy.
+//! Your own tools and hooks implement [`Tool`](tool::Tool) and [`Hook`](point::Hook), as those of
+//! plugins do; your own policy implements [`Policy`](tool::policy::Policy), and a person is asked
+//! through [`Approver`](tool::approval::Approver). `examples/` has a server that keeps many
+//! sessions, and a policy.
 //!
 //! The code is in the crate `rind-lib`, which this crate re-exports. Cargo compiles a library only
 //! after the build script of its package has run. In a package of its own, the library is compiled

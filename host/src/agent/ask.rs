@@ -28,7 +28,7 @@ pub(super) struct HostQuestion<'a> {
     pub(super) about: &'static str,
     /// Id of the subagent whose transcript is read, if one is.
     pub(super) agent: Option<&'a str>,
-    /// The model; `None` is that of the agent.
+    /// The model; `None` selects the model of the agent.
     pub(super) model: Option<&'a str>,
     pub(super) system: String,
     /// The question, with the transcript.

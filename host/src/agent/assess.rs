@@ -46,7 +46,7 @@ const HARMFUL: &[&str] = &[
     "everything",
 ];
 
-/// Words that stand for a thing without naming it.
+/// Words that refer to a thing without naming it.
 const POINTING: &[&str] = &[
     "it",
     "this",

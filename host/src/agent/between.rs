@@ -124,7 +124,7 @@ impl Agent {
     }
 }
 
-/// Returns the reason for a call that did not go on.
+/// Returns the reason for a call that was stopped.
 fn stopped(why: &str) -> String {
     format!("it was stopped: {why}")
 }

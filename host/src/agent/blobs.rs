@@ -2,7 +2,7 @@
 //! of it to the model.
 //!
 //! Files are read and written where that may block, and only when there are any. A blob that cannot
-//! be kept or read never fails a turn: a line of text stands in its place.
+//! be kept or read never fails a turn: a line of text replaces it.
 
 use std::sync::Arc;
 

@@ -169,14 +169,14 @@ impl Budget {
         }
     }
 
-    /// Counts a subagent that the model runs, in the turn of the main agent. Whether there was one
-    /// left of `most`.
+    /// Counts a subagent that the model runs, in the turn of the main agent. Returns whether the
+    /// count is within the limit `most`.
     pub(super) fn count_spawned(&self, most: u32) -> bool {
         self.count(|spent| &mut spent.n_spawned, most)
     }
 
     /// Counts a question of the model about a turn that a subagent holds, in the turn of the main
-    /// agent. Whether there was one left of `most`.
+    /// agent. Returns whether the count is within the limit `most`.
     pub(super) fn count_question(&self, most: u32) -> bool {
         self.count(|spent| &mut spent.n_questions, most)
     }

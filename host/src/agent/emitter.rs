@@ -1,7 +1,7 @@
 //! Calls of hooks in a turn, and events of text that hooks must let through first.
 //!
-//! Owns that the `error` point is told of each hook that failed. Which text of the model is shown
-//! stands in `watchers`. Start from [`Emitter::dispatch`].
+//! Reports each failed hook to the `error` point. `watchers` decides which text of the model is
+//! shown. Start from [`Emitter::dispatch`].
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The failure that a turn must not go on from: that of a hook which only looks and is set to block
-//! when it fails.
+//! The failure of a hook that only observes and is set to block when it fails: the turn must not
+//! continue after it.
 //!
 //! Such a hook has no verdict to give, and the code that calls it asks for none. It may even run in
 //! the background. So the code that writes trace records puts its failure here, and the turn

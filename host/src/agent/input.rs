@@ -54,8 +54,8 @@ impl Turn<'_> {
         Ok(assessment.decision)
     }
 
-    /// Takes every text that was queued for the next safe point. Whether there is something new for
-    /// the model to read.
+    /// Takes every text that was queued for the next safe point. Returns whether the model has
+    /// something new to read.
     pub(super) async fn take_steering(&mut self) -> Result<bool, Stop> {
         let mut is_new = false;
         while let Some((queued, received)) = self.receive(Queue::Steering).await {
@@ -79,7 +79,7 @@ impl Turn<'_> {
     }
 
     /// Takes the next text from the queue for the end of the turn, which then continues and may
-    /// take as many steps again. Whether there was one.
+    /// take as many steps again. Returns whether there was one.
     pub(super) async fn take_follow_up(&mut self) -> Result<bool, Stop> {
         while let Some((queued, received)) = self.receive(Queue::FollowUps).await {
             if blocked(&received).is_none() {
@@ -94,8 +94,8 @@ impl Turn<'_> {
         Ok(false)
     }
 
-    /// Takes a text that came in during the turn, with the messages that hooks add to it. Whether
-    /// there is something new for the model to read.
+    /// Takes a text that came in during the turn, with the messages that hooks add to it. Returns
+    /// whether the model has something new to read.
     async fn take_text(
         &mut self,
         queued: Queued,
@@ -162,8 +162,9 @@ impl Turn<'_> {
         is_for_this.then_some(invoked)
     }
 
-    /// Has a subagent do the work of a skill; its answer is that of the turn. Other parts of the
-    /// input, such as piped text, are given to the subagent as well, as hooks left them.
+    /// Has a subagent do the work of a skill; its answer becomes the answer of the turn. Other
+    /// parts of the input, such as piped text, are given to the subagent as well, as hooks left
+    /// them.
     pub(super) async fn answer_by_fork(&mut self, invoked: Invoked) -> Result<(), Stop> {
         let caller = self.ctx.caller();
         let input = self.input.text.as_str();

@@ -21,7 +21,7 @@ struct JudgedCall {
     text: String,
     /// Plugins whose code led to it.
     chain: Vec<Arc<str>>,
-    /// Name and arguments as they are shown.
+    /// Shown name and arguments.
     shown: (String, Value),
 }
 

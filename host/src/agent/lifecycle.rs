@@ -236,8 +236,7 @@ impl Agent {
         }
     }
 
-    /// Puts the plugins that wait in the place of those that they replace; `scope` is that of the
-    /// running turn.
+    /// Replaces plugins by their waiting new versions; `scope` is the scope of the running turn.
     pub(super) fn take_replacements(&mut self, scope: Option<&TurnScope>) {
         self.replacements
             .put_in_place(&mut self.spec, &self.dispatcher, scope);
@@ -249,7 +248,7 @@ impl Agent {
     }
 
     /// Waits for hooks that run in the background as long as the longest deadline among them says,
-    /// and tells of those that have not ended even so. Whether all have.
+    /// and tells of those that have not ended even so. Returns whether all of them have ended.
     pub(super) async fn settle(&self) -> bool {
         let longest = self.dispatcher.longest_in_background().unwrap_or_default();
         let limit = longest.clamp(MIN_SETTLE, MAX_SETTLE);

@@ -36,7 +36,7 @@ impl Replacements {
         waiting.push(new);
     }
 
-    /// Puts the plugins that wait in place; `scope` is that of the running turn.
+    /// Puts the waiting plugins in place; `scope` is the scope of the running turn.
     pub(super) fn put_in_place(
         &self,
         spec: &mut Arc<AgentSpec>,

@@ -55,7 +55,7 @@ impl ActiveTurns {
 /// Family of an agent: the agent that started it, and the state that they therefore share.
 #[derive(Clone)]
 pub(super) struct Family {
-    /// Id of the session that plugins know, that of the main agent.
+    /// Id of the session that plugins know: the session of the main agent.
     pub(super) session: Arc<str>,
     pub(super) active_turns: ActiveTurns,
     /// Token that ends the turn of the main agent and those of all others.

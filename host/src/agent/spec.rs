@@ -90,7 +90,7 @@ impl AgentSpec {
         }
     }
 
-    /// Adds a built-in tool. As with all of them, no plugin may have its name.
+    /// Adds a built-in tool. As with all built-in tools, no plugin may have its name.
     pub(super) fn add_built_in(&mut self, tool: SharedTool) {
         let name = tool.spec().name.clone();
         let taken = self.tools.remove(&name);

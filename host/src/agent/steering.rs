@@ -1,4 +1,4 @@
-//! Input that comes in while a turn runs.
+//! Input that arrives while a turn runs.
 //!
 //! Owns the two queues and nothing else: the turn takes from them at its safe points.
 

@@ -110,7 +110,7 @@ impl Emitter {
         if !text.is_empty() {
             shown.set_text(match judged {
                 Some(text) => text,
-                // The text of a task is that of a call of the parent agent.
+                // The text of a task belongs to a call of the parent agent.
                 None if message.origin == Some(Origin::Agent) => {
                     self.call_text_for_watchers(caller, text).await
                 }

@@ -135,7 +135,7 @@ async fn alone(
     Ok(ExitStatus::Done)
 }
 
-/// Text of an outcome for the shell, where nothing goes on after a command.
+/// Text of an outcome for the shell, where the run ends after a command.
 fn said(outcome: Outcome) -> anyhow::Result<Option<String>> {
     match outcome {
         Outcome::Text(text) | Outcome::Prompt { text, .. } => Ok(Some(text)),

@@ -87,7 +87,7 @@ impl Host {
     }
 
     /// Opens a session: [`create`](SessionBuilder::create) for a new one,
-    /// [`resume`](SessionBuilder::resume) for one that goes on.
+    /// [`resume`](SessionBuilder::resume) for an existing one.
     pub fn session(&self) -> SessionBuilder {
         SessionBuilder::new(self)
     }

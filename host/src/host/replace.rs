@@ -12,7 +12,7 @@ use crate::plugin::load::{Loaded, PluginSet};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 
-/// Reason why a plugin was not replaced. The one that runs goes on.
+/// Reason why a plugin was not replaced. The running one stays.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplaceError {

@@ -202,7 +202,7 @@ impl PluginLoad {
 
     /// Checks the selection against the loaded plugins, and warns of settings for plugins that have
     /// no effect: of those that only the administrator can switch off, and of hooks that do not
-    /// exist. That `--no-plugins` leaves the former stands in its help.
+    /// exist. The help of `--no-plugins` says that it leaves the former loaded.
     ///
     /// # Errors
     /// The selection names a plugin that does not exist, or one that lacks the role for which it is

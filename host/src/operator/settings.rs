@@ -50,7 +50,7 @@ pub struct RunSettings {
     pub model: ModelSelection,
     /// Choice of plugins.
     pub plugins: PluginSelection,
-    /// Session to go on with: its id, the beginning of it, or `last`.
+    /// Session to continue: its id, the beginning of it, or `last`.
     pub resume: Option<String>,
     /// Way in which the policy decides on tool calls.
     pub mode: PolicyMode,

@@ -36,17 +36,17 @@ use crate::tool::policy::PolicyMode;
 ///
 /// The defaults ask no questions and show nothing, which suits a server.
 pub trait RunFrontend: Send + Sync {
-    /// Returns the one who is asked whether a project is trusted.
+    /// Returns the implementation that asks whether a project is trusted.
     fn ask_project(&self) -> Option<&dyn AskProject> {
         None
     }
 
-    /// Returns the one who is asked for permissions of plugins.
+    /// Returns the implementation that asks for permissions of plugins.
     fn ask_plugin(&self) -> Option<Arc<dyn Ask>> {
         None
     }
 
-    /// Has a model chosen where none is set up. `None` goes on without one.
+    /// Has a model chosen where none is set up. `None` continues without one.
     fn choose_model<'a>(
         &'a self,
         _setup: &'a OperatorSetup,
@@ -82,7 +82,7 @@ pub struct PreparedRun {
     selection: PluginSelection,
     mode: PolicyMode,
     provider: Selected,
-    /// Whole id of the session to go on with.
+    /// Whole id of the session to continue.
     resume: Option<String>,
     confinement: JoinHandle<anyhow::Result<CommandConfinement>>,
 }
@@ -224,7 +224,7 @@ impl ReadyRun {
     /// Opens the session of the run.
     ///
     /// # Errors
-    /// It cannot be written, or the one to go on with cannot be read.
+    /// It cannot be written, or the session to continue cannot be read.
     pub fn session(&self) -> anyhow::Result<Session> {
         self.host.session(self.resume.as_deref())
     }

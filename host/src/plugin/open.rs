@@ -211,8 +211,8 @@ impl Loaded {
     }
 
     /// A hook's options: the operator's for the hook over the operator's for the plugin over the
-    /// manifest's over the defaults. The operator can only lower a deadline, the manifest can raise
-    /// that of a hook that may wait for a model.
+    /// manifest's over the defaults. The operator can only lower a deadline; the manifest can raise
+    /// the deadline of a hook that may wait for a model.
     pub(super) fn spec(&self, point: &str, kind: PointKind, options: &HookOptions) -> HookSpec {
         self.spec_with(point, kind, options, &self.settings)
     }

@@ -118,7 +118,7 @@ impl PluginSet {
     ///
     /// # Errors
     /// A plugin that is relied on does not run. The error names every one of them, its cause, and
-    /// how to go on without it.
+    /// how to continue without it.
     pub(super) fn check_relied(&self) -> Result<(), Error> {
         let left_out = self.left_out.iter().filter_map(|left| {
             let reliance = left.reliance.as_ref()?;

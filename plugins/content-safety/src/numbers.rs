@@ -98,7 +98,7 @@ pub(crate) fn card(text: &[u8], at: usize) -> Option<usize> {
     if n_digits >= 14 {
         return is_card(&text[at..at + n_digits]).then_some(at + n_digits);
     }
-    // Groups of 4 may go on with 3 more digits, so the longest that passes is taken.
+    // Groups of 4 may be followed by 3 more digits, so the longest match that passes is taken.
     let ends = CARD_GROUPS.iter().filter_map(|groups| {
         let (digits, end) = grouped(text, at, groups)?;
         is_card(&digits).then_some(end)
@@ -213,7 +213,7 @@ fn mod_97(account: &[u8]) -> u32 {
     })
 }
 
-/// A social security number as it is written, with dashes, of an area that is given out.
+/// A social security number in its written form, with dashes, of an assigned area.
 pub(crate) fn ssn(text: &[u8], at: usize) -> Option<usize> {
     let (digits, end) = grouped(text, at, &[3, 2, 4])?;
     let is_given_out = text[at + 3] == b'-'

@@ -8,7 +8,7 @@ use crate::settings::DataKind;
 /// Bytes after the longest data that decide whether it ends there.
 const BEHIND: usize = 2;
 
-/// Bytes of the longest text that is looked at, an email address.
+/// Bytes of the longest text that is examined, an email address.
 const LONGEST: usize = 64 + 1 + 253 + BEHIND;
 
 /// Returns the position, at or after `from`, from which `text` cannot be judged before more of it

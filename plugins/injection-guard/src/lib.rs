@@ -75,8 +75,7 @@ mod injection_guard {
         Ok(outcome)
     }
 
-    /// A summary stands in the middle of the conversation, in the place of messages that were
-    /// looked at.
+    /// A summary is in the middle of the conversation and replaces messages that were examined.
     #[hook]
     fn after_compact(_slice: &Slice) -> Result<(), Error> {
         Memory::load(&caller::agent())?.start_anew().save()

@@ -44,7 +44,7 @@ impl Memory {
         self.last == id
     }
 
-    /// Goes on to a message. Whether it is to be looked at: nothing is told twice.
+    /// Goes on to a message. Returns whether it is to be examined: no find is reported twice.
     pub(crate) fn goes_to(&mut self, id: &str) -> bool {
         id.clone_into(&mut self.last);
         self.changed = true;

@@ -1,7 +1,7 @@
 //! Patterns over words: `ignore|forget ..3 previous|all ..2 instruction*`.
 //!
-//! Alternatives are parted by `|`; `*` at the end of one stands for any ending, except in the first
-//! step; `..N` lets up to N words stand between. A match stays within a sentence.
+//! Alternatives are separated by `|`; `*` at the end of an alternative matches any ending, except
+//! in the first step; `..N` lets up to N words stand between. A match stays within a sentence.
 
 use std::borrow::Cow;
 
@@ -87,7 +87,7 @@ fn end(steps: &[Step], words: &(impl Sentences + ?Sized), index: usize) -> Optio
     None
 }
 
-/// Whether a word is one that an alternative stands for.
+/// Whether an alternative matches a word.
 pub(crate) fn is_match(alternative: &str, word: &str) -> bool {
     match alternative.strip_suffix('*') {
         Some(stem) => word.starts_with(stem),

@@ -67,7 +67,7 @@ impl<'a> Outline<'a> {
         Self { text, spans }
     }
 
-    /// The words in order, those of ASCII as they are spelt.
+    /// The words in order, those of ASCII in their original spelling.
     pub(crate) fn words(&self) -> impl Iterator<Item = Cow<'a, str>> {
         self.spans.iter().map(|span| {
             if span.seen & BEYOND == 0 {

@@ -36,7 +36,7 @@ enum After {
     Background,
 }
 
-/// A command with its words as they are written.
+/// A command with its unprocessed words.
 #[derive(Debug, Default)]
 struct Part {
     words: Vec<String>,

@@ -45,7 +45,7 @@ pub(crate) enum Did {
 pub(crate) struct Unproven {
     /// The command, or the tool.
     what: String,
-    /// Whether it failed; else its exit code was not that of the line.
+    /// Whether it failed; else its exit code was not the exit code of the line.
     has_failed: bool,
 }
 

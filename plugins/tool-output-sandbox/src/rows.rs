@@ -3,7 +3,7 @@
 use rind_sdk::prelude::{Error, data};
 use std::fmt::Write;
 
-/// Most bytes of a row: longer lines go on in the next row.
+/// Most bytes of a row: longer lines continue in the next row.
 pub(crate) const ROW: usize = 1000;
 
 /// The operator's settings.

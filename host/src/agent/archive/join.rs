@@ -128,7 +128,7 @@ impl Archival {
             Ok(summary) => summary.clone(),
             Err(_) => return stays(spec, scope, n_messages, prepared).await,
         };
-        // A skill that is still active goes on: the model needs its text, which the summary does
+        // A skill that is still active continues: the model needs its text, which the summary does
         // not have.
         let asked = prepared.asked.id.clone();
         let leaving = slice.iter().filter(|message| message.id != asked);

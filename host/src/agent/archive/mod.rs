@@ -3,9 +3,9 @@
 //! with the holder's id.
 //!
 //! Decides when the move happens, which messages stay and how the model reads the rest; hooks of
-//! `before-archive` may refuse or bring a summary of their own. A holder is data: no process, no
-//! limit of number, no model until it is asked. Nothing is lost on the way: until the one entry is
-//! written that replaces the messages, the turn is as it was.
+//! `before-archive` may refuse or bring a summary of their own. A holder is data: it has no
+//! process, their number is not limited, and no model runs until a query. Nothing is lost on the
+//! way: until the one entry is written that replaces the messages, the turn is as it was.
 //!
 //! At its end a turn is only [noted](join::note_due) as due, in the session. Turns that are due are
 //! prepared while the next turn of the conversation runs, in this process or another, and joined

@@ -68,7 +68,7 @@ impl Tool for SpawnSubagent {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        // Dropped, the subagent is told to stop and ends by itself.
+        // If the future is dropped, the subagent is told to stop and ends by itself.
         until_cancelled(value, ctx, |asked| self.answer(asked, ctx))
     }
 }

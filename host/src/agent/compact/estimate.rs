@@ -1,9 +1,9 @@
 //! Estimates the tokens of a request before a provider reports them.
 //!
-//! Texts are counted by [`tokens`], whose tokenizer is not that of every model. The counts are
-//! corrected by the provider: every answer reports the tokens of its request. Counting takes time
-//! and memory, so each text is counted once, and a request that cannot be too long is not counted
-//! at all: see [`Bound`].
+//! Texts are counted by [`tokens`], whose tokenizer differs from the tokenizers of some models. The
+//! counts are corrected by the provider: every answer reports the tokens of its request. Counting
+//! takes time and memory, so each text is counted once, and a request that cannot be too long is
+//! not counted at all: see [`Bound`].
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

@@ -261,8 +261,8 @@ impl Compaction {
     }
 }
 
-/// `before-compact`, the summary in the place of the messages, `after-compact`. Whether it was
-/// done.
+/// `before-compact`, the summary in the place of the messages, `after-compact`. Returns whether the
+/// messages were replaced.
 async fn replace(
     ctx: &TurnCtx,
     part: Vec<Message>,

@@ -128,8 +128,8 @@ pub(in crate::agent) async fn run_subagent(
     answer.unwrap_or_else(|_| Err(HandleError::Failed("the subagent broke off".to_owned())))
 }
 
-/// The tools of a task, all of which this agent has now, or which come with the skill that the
-/// subagent begins with.
+/// The tools of a task: all of them are available to this agent now, or come with the skill that
+/// the subagent begins with.
 fn tools_of(
     scope: &TurnScope,
     names: &[String],

@@ -142,7 +142,7 @@ impl ActiveSkill {
         }
     }
 
-    /// Payload of hooks about it; `reason` is that of its end.
+    /// Payload of hooks about it; `reason` is the reason for its end.
     pub(super) fn info(&self, reason: &str) -> SkillInfo {
         let kept = self.kept();
         SkillInfo {

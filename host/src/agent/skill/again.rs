@@ -46,8 +46,8 @@ impl SkillScope {
         message.role == Role::User && own.any(|skill| has_text(message, &skill.id, &skill.text))
     }
 
-    /// Messages that give the model the texts of active skills again which are in `removed`: the
-    /// newest first come in, each cut, all of them within a bound.
+    /// Messages that repeat the texts of the active skills in `removed` for the model: the newest
+    /// first, each cut, all of them within a bound.
     pub(in crate::agent) fn texts_again(&self, removed: &[Message]) -> Vec<Message> {
         let mut room = AGAIN_BYTES;
         let mut again = Vec::new();

@@ -1,4 +1,4 @@
-//! The beginning and the end of a skill in a turn, and who is told of it.
+//! The beginning and the end of a skill in a turn, and the events about it.
 
 use std::sync::Arc;
 

@@ -124,7 +124,7 @@ impl SkillMemory {
         prepared.push(ready);
     }
 
-    /// Invocations whose text, or the beginning of it, stands in this one.
+    /// Invocations whose text, or the beginning of it, is contained in this text.
     pub(super) fn prepared_in(&self, text: &str) -> Vec<Arc<Ready>> {
         let remembered = lock(&self.remembered);
         let prepared = remembered.prepared.iter();
@@ -177,7 +177,7 @@ impl SkillMemory {
     }
 }
 
-/// A skill as it is remembered.
+/// A skill in its remembered form.
 fn one(skill: &Skill) -> (String, Trust, String) {
     (skill.id.clone(), skill.trust, skill.hash.clone())
 }

@@ -1,9 +1,9 @@
 //! Content of a skill: its text in pages, the files of its folder.
 //!
 //! Files are opened relative to the folder's descriptor: neither `..` nor a link leads out of it,
-//! and a folder or link that replaced it since is not read. Of a bundle that is held the held files
-//! are given. Reading one needs no question, since the person who confirmed the skill confirmed its
-//! files too.
+//! and a folder or link that replaced it since is not read. If the bundle is held, the held copies
+//! of its files are given. Reading one needs no question, since the person who confirmed the skill
+//! confirmed its files too.
 
 use std::io;
 use std::path::Path;

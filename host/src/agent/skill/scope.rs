@@ -102,8 +102,8 @@ impl SkillScope {
         self.own.last().or_else(of_parent)
     }
 
-    /// Returns the model of this turn: that of the skill which was invoked last in it and has one,
-    /// or else the session's.
+    /// Returns the model of this turn: the model of the last skill that was invoked in it and names
+    /// one, or else the session's.
     pub(in crate::agent) fn model(&self) -> String {
         let own = self.own.all();
         let mut of_turn = own.iter().rev().filter(|skill| skill.turn == self.number);
@@ -202,7 +202,7 @@ impl SkillScope {
         }
     }
 
-    /// Whether a tool is there for the time of this skill, which is not active yet.
+    /// Whether a tool is available only while this skill is active, which it is not yet.
     pub(in crate::agent) fn comes_with(&self, skill: &Skill, tool: &str) -> bool {
         let tools = self.tools();
         tools.get(tool).is_some_and(|entry| {

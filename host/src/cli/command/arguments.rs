@@ -152,9 +152,8 @@ fn description(of: &Value) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// The properties of a schema in the order in which words fill them: those that are required first,
-/// as they are listed, because schemas that are generated have theirs in the order of the alphabet;
-/// then the others.
+/// The properties of a schema in the order in which words fill them: the required ones in the order
+/// of `required`, because generated schemas sort their properties by name; then the others.
 fn properties(schema: &Value) -> Vec<(&str, &Value)> {
     let all = schema.get("properties").and_then(Value::as_object);
     let all = all.into_iter().flatten();

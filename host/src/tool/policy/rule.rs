@@ -360,7 +360,7 @@ impl ToolPattern {
     }
 }
 
-/// Characters of a glob that stand for others.
+/// Wildcards of a glob.
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
 /// Pattern of the files that a rule applies to: a glob of paths relative to the workspace, in which
@@ -375,7 +375,7 @@ struct PathPattern {
     is_name: bool,
 }
 
-/// Whether a path can stand in a rule that is about this file alone.
+/// Whether a path can be used in a rule that is about this file alone.
 pub(super) fn is_spelt_path(path: &str) -> bool {
     !path.contains(WILDCARDS) && PathPattern::new(path, Rule::Allow).is_ok()
 }
