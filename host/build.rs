@@ -1,10 +1,13 @@
-//! Compiles the plugins that the program carries, and puts their files where `program/main.rs` includes them from.
+//! Compiles the plugins that the program carries, and puts their files where `program/main.rs`
+//! includes them from.
 //!
-//! Compiled and not committed: a component in the tree could be another than its source, and every change of the SDK or the
-//! contract changes all of them. Compiled here and not by whoever makes a release: then each way to build the program makes the
-//! same one, `cargo install` too. It is one call of cargo with the flags and the target folder of `rind plugin build`, so that
-//! neither compiles what the other has compiled. Then their native code is made as well, so that a first start compiles nothing. A
-//! program that embeds the host, without the feature `cli`, has none of this.
+//! Compiled and not committed: a component in the tree could be another than its source, and every
+//! change of the SDK or the contract changes all of them. Compiled here and not when a release is
+//! made: then each way to build the program makes the same one, `cargo install` too. The build is
+//! one call of cargo with the flags and the target folder of `rind plugin build`, so that each
+//! reuses the other's compiled crates. Then their native code is made as well, so that a first
+//! start compiles nothing. A program that embeds the host, without the feature `cli`, has none of
+//! this.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -35,10 +38,10 @@ const CORE: [&str; 10] = include!("../plugins/core.json");
 /// Plugins that only demos load.
 const EXAMPLES: [&str; 1] = ["hello"];
 
-/// Files and folders of a plugin's folder that belong to the plugin, besides its component.
+/// Files and folders of a plugin's folder that belong to the plugin, in addition to its component.
 const PARTS: [&str; 4] = ["plugin.toml", "README.md", "prompts", "skills"];
 
-/// Sources of components, besides the plugins' own folders.
+/// Sources of components, in addition to the plugins' own folders.
 const SOURCES: [&str; 8] = [
     "Cargo.lock",
     "Cargo.toml",
@@ -50,7 +53,8 @@ const SOURCES: [&str; 8] = [
     "wit",
 ];
 
-/// Variables that the call of cargo gets besides: where programs and the home folder are, and how many jobs may run at once.
+/// Additional variables that the call of cargo gets: where programs and the home folder are, and
+/// how many jobs may run at once.
 const PASSED: [&str; 4] = ["PATH", "HOME", "TMPDIR", "CARGO_MAKEFLAGS"];
 
 fn main() {
@@ -104,7 +108,8 @@ fn carry() -> Result<(), Box<dyn Error>> {
     precompile(&components, &carried.join("compiled"))
 }
 
-/// Puts the native code of components into a folder, each compressed with gzip and under the digest of its component.
+/// Puts the native code of components into a folder, each compressed with gzip and under the digest
+/// of its component.
 fn precompile(components: &[PathBuf], folder: &Path) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(folder)?;
     let engine = match engine() {
@@ -133,8 +138,8 @@ fn engine() -> Result<Engine, Box<dyn Error>> {
     let mut config = engine_config::config();
     config.target(variable("TARGET")?.to_str().unwrap_or_default())?;
     if variable("CARGO_CFG_TARGET_ARCH")? == "x86_64" {
-        // Intel and AMD processors since 2013 and 2015. The engine checks the instructions of the code
-        // that it loads, and an older processor compiles its own.
+        // Intel and AMD processors since 2013 and 2015. The engine checks the instructions of the
+        // code that it loads, and an older processor compiles its own.
         #[expect(
             unsafe_code,
             reason = "the setting names instructions, and code with others than the processor's is refused when it is loaded"

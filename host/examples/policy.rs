@@ -1,4 +1,5 @@
-//! A policy of one's own: files below `docs/` may be changed, a person is asked about the others, and no program runs.
+//! A policy of your own: files below `docs/` may be changed, a person is asked about the others,
+//! and no program runs.
 //!
 //! `cargo run -p rind --example policy` plays a turn that tries all three in a temporary folder.
 #![allow(clippy::print_stdout, reason = "it shows what was decided")]

@@ -1,7 +1,8 @@
 //! A server that keeps many sessions: one host, and a session for each connection.
 //!
-//! `cargo run -p rind --example server` listens on loopback; `nc 127.0.0.1 7878` talks to it. The first line of a client is
-//! the id of a session to go on with, or empty for a new one; every other line is a turn, whose text is sent as it comes.
+//! `cargo run -p rind --example server` listens on loopback; `nc 127.0.0.1 7878` talks to it. The
+//! first line of a client is the id of a session to go on with, or empty for a new one; every other
+//! line is a turn, whose text is sent as it comes.
 #![allow(clippy::print_stdout, reason = "it says where it listens")]
 
 use std::sync::Arc;
@@ -18,7 +19,8 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    // Sessions are kept there from run to run. Nobody is asked anything: what needs a yes is refused.
+    // Sessions are kept there from run to run. There is no approver: a call that needs approval is
+    // refused.
     let host = Host::builder()
         .provider(Arc::new(Scripted::built_in()?), "scripted")
         .home("target/server")

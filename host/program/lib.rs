@@ -1,7 +1,8 @@
-//! Rind: an agent host. It owns the agent loop; everything that is opinion lives in plugins, which are sandboxed
-//! WebAssembly components.
+//! Rind: an agent host. It owns the agent loop; everything that is opinion lives in plugins, which
+//! are sandboxed WebAssembly components.
 //!
-//! [`Host`] is the way in for everybody: a program that embeds it, and the command line `rind`, which is one.
+//! [`Host`] is the entry point for every user of this library: a program that embeds it, and the
+//! command line `rind`, which is such a program.
 //!
 //! ```
 //! # use std::time::Duration;
@@ -56,13 +57,14 @@
 //! # }
 //! ```
 //!
-//! Tools and hooks of one's own implement [`Tool`](tool::Tool) and [`Hook`](point::Hook), which those of plugins implement
-//! too; a policy of one's own implements [`Policy`](tool::policy::Policy), a person is asked through
-//! [`Approver`](tool::approval::Approver). `examples/` has a server that keeps many sessions, and a policy.
+//! Your own tools and hooks implement [`Tool`](tool::Tool) and [`Hook`](point::Hook), as those of
+//! plugins do; your own policy implements [`Policy`](tool::policy::Policy), and a person is asked
+//! through [`Approver`](tool::approval::Approver). `examples/` has a server that keeps many
+//! sessions, and a policy.
 //!
-//! The code is in the crate `rind-lib`, which this crate re-exports. Cargo compiles a library only after the build script of its
-//! package has run. In a package of its own, the library is compiled while the build script of this package compiles the plugins
-//! that the program carries.
+//! The code is in the crate `rind-lib`, which this crate re-exports. Cargo compiles a library only
+//! after the build script of its package has run. In a package of its own, the library is compiled
+//! while the build script of this package compiles the plugins that the program carries.
 
 #[doc(inline)]
 pub use rind_lib::*;

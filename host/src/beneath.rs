@@ -1,5 +1,4 @@
-//! Path resolution beneath a folder, for tools and plugins: a resolved path never leaves the
-//! folder.
+//! Path resolution within a folder, for tools and plugins: a resolved path never leaves the folder.
 //!
 //! Every step of a [`walk`] opens one name relative to the folder opened by the previous step,
 //! without following symlinks. Symlinks are read and their targets walked like the rest of the
@@ -262,14 +261,14 @@ impl Walk<'_> {
         let Some(below) = self.below_start(&target) else {
             return self.put_ahead(&target, true);
         };
-        // The rest is walked from the start, so it stays beneath it even if that folder was moved
+        // The rest is walked from the start, so it stays within the folder even if that was moved
         // meanwhile.
         self.inside.clear();
         self.put_ahead(&below, true)
     }
 
-    /// Returns the part of an absolute target that lies beneath the start, using the current path
-    /// of the start.
+    /// Returns the part of an absolute target that is within the start, using the current path of
+    /// the start.
     fn below_start(&self, target: &str) -> Option<String> {
         let absolute = Path::new(target).is_absolute().then(|| Path::new(target))?;
         let start = path_of(self.start)?;

@@ -1,9 +1,8 @@
 //! Private files and folders, atomic replacement, and locks.
 //!
 //! Owns how files are created and replaced so that only their owner can read them and readers never
-//! see half of a file. It must not know where files belong (see `paths`) or what they contain.
-//! Unless a function says that it waits for the disk, a power failure may still lose the new
-//! content.
+//! see half of a file. It must not know where files belong (see `paths`) or their content. Unless a
+//! function says that it waits for the disk, a power failure may still lose the new content.
 //!
 //! Start from [`private_folder`] and [`replace_private`].
 

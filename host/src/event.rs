@@ -6,8 +6,8 @@
 //!
 //! Events form a tree: a turn contains its steps, a step its requests and tool calls, and a tool
 //! call the hooks, accesses, requests, tool calls and subagents that name its id. Any other event
-//! belongs to its agent, or to a compaction or archival that is running there. If a turn is cut, its
-//! open parts get no end event of their own: `turn-end` ends them all.
+//! belongs to its agent, or to a compaction or archival that is running there. If a turn is cut,
+//! its open parts get no end event of their own: `turn-end` ends them all.
 //!
 //! Start from [`Event`].
 
@@ -27,16 +27,16 @@ use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnSummary};
 use crate::point::trace::{AccessRecord, TraceRecord};
 
-/// One thing that happened. As JSON it is an object whose `type` is the name in kebab case, beside what every
-/// [`Stamped`] event has.
+/// One thing that happened. As JSON it is an object whose `type` is the name in kebab case, with
+/// the fields that every [`Stamped`] event has.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Event {
     /// The session is open and its first turn is about to start.
     SessionOpened {
-        /// Version of this stream. It is raised when something that is there changes its meaning or goes; what is added
-        /// does not raise it.
+        /// Version of this stream. It is raised when an existing field or event changes its meaning
+        /// or is removed; additions do not raise it.
         version: u32,
         /// Session id.
         id: String,
@@ -57,8 +57,8 @@ pub enum Event {
         trust: String,
         /// Folder of the plugin.
         folder: String,
-        /// Kind of cause: `failed`, `held` (it asks for what nobody granted), `shadowed` (another has its name) or
-        /// `switched-off`.
+        /// Kind of cause: `failed`, `held` (it needs permissions that were not granted), `shadowed`
+        /// (another has its name) or `switched-off`.
         cause: String,
         /// Reason why it does not run, in words.
         reason: String,
@@ -71,8 +71,8 @@ pub enum Event {
         trust: String,
         /// Path of its file.
         file: String,
-        /// Kind of cause: `unusable` (its file cannot be read as a skill), `user-only` (a fault keeps it from the model) or
-        /// `shadowed` (another has its name).
+        /// Kind of cause: `unusable` (its file cannot be read as a skill), `user-only` (a fault
+        /// keeps it from the model) or `shadowed` (another has its name).
         cause: String,
         /// Reason why it is left out, in words.
         reason: String,
@@ -98,7 +98,8 @@ pub enum Event {
         input: String,
         /// Source of the input.
         source: Source,
-        /// The slash command that made the input, and its source; absent when it was typed as it is.
+        /// The slash command that made the input, and its source; absent when it was typed as it
+        /// is.
         #[serde(skip_serializing_if = "Option::is_none")]
         command: Option<String>,
     },
@@ -106,7 +107,8 @@ pub enum Event {
     Command {
         /// Name of the command, without the slash.
         command: String,
-        /// Source of the command: `built in`, `plugin NAME`, `your prompts` or `the project's prompts`.
+        /// Source of the command: `built in`, `plugin NAME`, `your prompts` or
+        /// `the project's prompts`.
         source: String,
         /// Result of the command.
         outcome: CommandResult,
@@ -125,7 +127,8 @@ pub enum Event {
         /// Milliseconds after which the loop wants to run again; absent for other outcomes.
         #[serde(skip_serializing_if = "Option::is_none")]
         after_ms: Option<u64>,
-        /// Reason for another run in the plugin's words, or for the failure; absent when it is done.
+        /// Reason for another run in the plugin's words, or for the failure; absent when it is
+        /// done.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// Milliseconds that it took.
@@ -244,9 +247,10 @@ pub enum Event {
         /// Text that was added.
         text: String,
     },
-    /// The model writes and nothing of it is shown yet: hooks judge the answer when it is whole, or reasoning is not shown.
+    /// The model writes and nothing of it is shown yet: hooks judge the answer when it is whole, or
+    /// reasoning is not shown.
     TextHeld {
-        /// Whether the model reasons, which is shown only where no hook judges what it writes.
+        /// Whether the model reasons, which is shown only where no hook judges the model's text.
         is_thinking: bool,
         /// Plugins that hold text back until it is whole.
         by: Vec<String>,
@@ -258,12 +262,12 @@ pub enum Event {
         /// Replacement; empty when that is still to come.
         text: String,
     },
-    /// The model reasoned on. Not sent where hooks judge what the model writes.
+    /// The model reasoned on. Not sent where hooks judge the model's text.
     ThinkingDelta {
         /// Text that was added.
         text: String,
     },
-    /// A request is about to be sent again: what was streamed of its answer is void.
+    /// A request is about to be sent again: the streamed part of its answer is void.
     Retry {
         /// Number of the coming attempt, from 2.
         attempt: u32,
@@ -274,15 +278,16 @@ pub enum Event {
     },
     /// A message is finished and in the session.
     MessageEnd {
-        /// The message. Where hooks judge what the model writes, its text is what they let through, or why it is not shown, and
-        /// its reasoning is left out.
+        /// The message. Where hooks judge the model's text, the message holds the text that they
+        /// let through, or the reason why it is not shown, and its reasoning is left out.
         message: Message,
     },
     /// A tool call was made: hooks and policy judge it next.
     ToolCall {
         /// The call with the arguments that were written.
         call: ToolCall,
-        /// Name of the plugin the tool is from; null for a built-in tool, and where there is none of that name.
+        /// Name of the plugin the tool is from; null for a built-in tool, and where there is none
+        /// of that name.
         plugin: Option<String>,
         /// Name of the plugin that makes the call; absent when it is the model.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -309,13 +314,14 @@ pub enum Event {
         result: ToolResult,
         /// Milliseconds that the tool ran; 0 when it was refused.
         duration_ms: u64,
-        /// Source of the refusal: `host`, `policy`, `user`, or `plugin NAME`; null when the call ran.
+        /// Source of the refusal: `host`, `policy`, `user`, or `plugin NAME`; null when the call
+        /// ran.
         refused_by: Option<String>,
         /// Name of the plugin that made the call; absent when it is the model.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// A subagent starts. What happens in it has its id as `agent`.
+    /// A subagent starts. Events of the subagent have its id as `agent`.
     SubagentStart {
         /// Id of the subagent.
         subagent: String,
@@ -360,7 +366,7 @@ pub enum Event {
         question: String,
         /// Answer in words: of the person, or the default.
         answer: String,
-        /// Whether nobody could be asked, so that the plugin's default counts.
+        /// Whether there was no person to ask, so that the plugin's default counts.
         is_default: bool,
         /// Id of the tool call during which the plugin asked.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -391,7 +397,7 @@ pub enum Event {
         /// Tools that it denies.
         deny: Vec<String>,
     },
-    /// A skill ended, and with it what it kept calls to.
+    /// A skill ended, and with it its restriction of calls.
     SkillEnded {
         /// Id of the skill.
         skill: String,
@@ -449,7 +455,7 @@ pub enum Event {
     Error {
         /// Place: `provider` or `session`.
         place: String,
-        /// Message: what happened and what to do.
+        /// Message: the event and the remedy.
         message: String,
     },
 }
@@ -464,7 +470,7 @@ pub enum CommandResult {
     Prompt,
     /// No output.
     Nothing,
-    /// An action of whoever runs the session: another model, another session, the end.
+    /// An action of the front end: another model, another session, the end.
     Action,
     /// The command failed.
     Failed,

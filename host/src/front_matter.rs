@@ -2,9 +2,9 @@
 //! positions.
 //!
 //! The YAML parser is a library. This module decides how a scalar is interpreted (by YAML's core
-//! schema, or as its source text) and what is rejected: anchors, aliases and tags, duplicate keys,
-//! and documents beyond the limits of depth and size. These limits make files from strangers safe
-//! to read.
+//! schema, or as its source text) and which documents are rejected: those with anchors, aliases or
+//! tags, with duplicate keys, or beyond the limits of depth and size. These limits make files from
+//! strangers safe to read.
 //!
 //! It must not know which keys exist. Start from [`split`] and [`read`].
 

@@ -30,6 +30,15 @@ pub(crate) fn is_repository(folder: &Path) -> bool {
 
 /// Whether a path within `root` leads into a repository, or would complete one when it is created.
 /// Symlinks in the path are judged by their own name, not by their target.
+///
+/// For example:
+///
+/// ```text
+/// a/.git             yes
+/// a/.GIT/hooks/x     yes: names are compared without case
+/// bare/config        yes, if `bare` has `HEAD`, `objects` and `refs`
+/// .gitignore         no
+/// ```
 #[must_use]
 pub(crate) fn leads_into_repository<'a>(
     root: &Path,

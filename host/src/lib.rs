@@ -1,7 +1,9 @@
-//! The library of Rind, an agent host. Programs use it through the crate `rind`, whose first page says how.
+//! The library of Rind, an agent host. Programs use it through the crate `rind`, whose first page
+//! says how.
 //!
-//! Modules stand in layers, in reading order. Each may use those above its layer and none below; a test holds the order. What
-//! is hidden from these pages is public for the tests of this repository, and may change in any release.
+//! Modules are listed in layers, in reading order. Each may use those above its layer and none
+//! below; a test holds the order. Items that are hidden from these pages are public for the tests
+//! of this repository, and may change in any release.
 
 // Data: no async, no network, no WebAssembly.
 pub(crate) mod beneath;

@@ -24,7 +24,7 @@ pub use part::{Part, Parts};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The user, or somebody speaking in the user's place.
+    /// The user, or a program that speaks in the user's place.
     User,
     /// The model, with its text and tool calls.
     Assistant,
@@ -39,11 +39,11 @@ pub struct ToolCall {
     pub id: String,
     /// Name of the tool as the model sees it.
     pub name: String,
-    /// Arguments, a JSON object. What is not an object, or was not even JSON, is kept as the string the model wrote
-    /// and refused by the schema check.
+    /// Arguments, a JSON object. A value that is not an object, or was not even JSON, is kept as
+    /// the string that the model wrote and refused by the schema check.
     pub arguments: Value,
-    /// Opaque data that the server put beside the call, such as Gemini's `thought_signature`. It goes back to the
-    /// [writer](Message::writer) of the message only.
+    /// Opaque data that the server sent with the call, such as Gemini's `thought_signature`. It
+    /// goes back to the [writer](Message::writer) of the message only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub extra: Option<Value>,
@@ -113,8 +113,8 @@ pub enum Content {
         /// Opaque proof that a provider wants back with the text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
-        /// Opaque data that the server put beside the reasoning, such as an encrypted reasoning item. It goes back to
-        /// the [writer](Message::writer) of the message only.
+        /// Opaque data that the server sent with the reasoning, such as an encrypted reasoning
+        /// item. It goes back to the [writer](Message::writer) of the message only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(skip)]
         extra: Option<Value>,
@@ -145,8 +145,8 @@ impl Content {
 
 /// The model that wrote a message, and the server that ran it.
 ///
-/// Reasoning, its signatures and all `extra` data mean something to this model at this server only, so a request to
-/// another one leaves them out.
+/// Reasoning, its signatures and all `extra` data mean something to this model at this server only,
+/// so a request to another one leaves them out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Writer {
     /// Name of the provider, as in settings.
@@ -177,7 +177,8 @@ pub enum SkillPart {
     Description(String),
     /// Text, or a page of it.
     Text(String),
-    /// Context file of a subfolder, by its path from the workspace: no part of a skill, and kept with the message as such.
+    /// Context file of a subfolder, by its path from the workspace: no part of a skill, and kept
+    /// with the message as such.
     ContextFile(String),
 }
 
@@ -196,14 +197,16 @@ pub struct Message {
     /// Author, where it differs from the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Parts of skills that the host put into it. Its text alone never tells: files and tools may hold any text.
+    /// Parts of skills that the host put into it. Its text alone never tells: files and tools may
+    /// hold any text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillPart>,
-    /// The model that wrote an assistant message; `None` where no model did, and in sessions of older versions.
+    /// The model that wrote an assistant message; `None` where no model did, and in sessions of
+    /// older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writer: Option<Writer>,
-    /// Opaque data that the server put beside the message, such as `reasoning_details`. It goes back to the
-    /// [writer](Self::writer) only.
+    /// Opaque data that the server sent with the message, such as `reasoning_details`. It goes back
+    /// to the [writer](Self::writer) only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub extra: Option<Value>,
@@ -359,7 +362,7 @@ display_as_in_json!(EffectClass);
 pub struct ToolSpec {
     /// Name as the model sees it, `[a-zA-Z0-9_-]`, at most 64 bytes.
     pub name: String,
-    /// Description for the model: what the tool does and when to use it.
+    /// Description for the model: the effect of the tool and when to use it.
     pub description: String,
     /// JSON Schema of the arguments, `"type": "object"`.
     pub parameters: Value,
@@ -395,7 +398,8 @@ pub enum Finish {
     MaxTokens,
     /// The provider held the answer back.
     Refused,
-    /// The provider interrupted a long answer, and goes on when it is asked again (Anthropic's `pause_turn`).
+    /// The provider interrupted a long answer, and goes on when it is asked again (Anthropic's
+    /// `pause_turn`).
     Paused,
 }
 

@@ -61,6 +61,12 @@ fn is_typographic(character: char) -> bool {
 
 /// Escapes deceptive characters as `\u{…}`, for example U+202E as `\u{202e}`. Line breaks and tabs
 /// stay.
+///
+/// For example:
+///
+/// ```text
+/// a<TAB>b<LF><ESC>[2K    ->  a<TAB>b<LF>\u{1b}[2K
+/// ```
 #[must_use]
 pub fn printable(text: &str) -> String {
     escaped(text, |character| matches!(character, '\n' | '\t'))
@@ -68,6 +74,12 @@ pub fn printable(text: &str) -> String {
 
 /// Escapes deceptive characters, line breaks and tabs as `\u{…}`, so that the result is always one
 /// line.
+///
+/// For example:
+///
+/// ```text
+/// a<LF>b<TAB>c    ->  a\u{a}b\u{9}c
+/// ```
 #[must_use]
 pub fn one_line(text: &str) -> String {
     escaped(text, |_| false)
@@ -105,6 +117,14 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
 
 /// Returns the text as one line of at most `limit` bytes, with deceptive characters escaped. A
 /// truncated text ends with `…`, if that fits.
+///
+/// For example:
+///
+/// ```text
+/// " one<LF>two<TAB>"    limit 20    ->  "one two"
+/// "one too many"        limit 7     ->  "one …"
+/// "long"                limit 2     ->  ""
+/// ```
 #[must_use]
 pub fn clean(text: &str, limit: usize) -> String {
     const MORE: char = '…';

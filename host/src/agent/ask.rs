@@ -1,4 +1,5 @@
-//! The host asks a model for itself: one request without tools, outside of the conversation, on the path of all requests.
+//! The host asks a model for itself: one request without tools, outside of the conversation, on the
+//! path of all requests.
 
 use super::compact::cut_middle;
 use super::request::{ModelGate, NoAnswer};
@@ -10,10 +11,10 @@ use crate::point::payload::Purpose;
 use crate::provider::{Finish, Request, Response, SystemBlock};
 use crate::session::Body;
 
-/// Bytes of text in a token, counted low: a transcript must fit beside the question.
+/// Bytes of text in a token, counted low: a transcript must fit together with the question.
 const BYTES_PER_TOKEN: u64 = 3;
 
-/// Room for a transcript that is left whatever the settings say, in bytes.
+/// Room for a transcript that is left regardless of the settings, in bytes.
 const LEAST_TRANSCRIPT: u64 = 10_000;
 
 /// Tokens of a transcript that fit most models, where compaction is switched off.
@@ -27,7 +28,7 @@ pub(super) struct HostQuestion<'a> {
     pub(super) about: &'static str,
     /// Id of the subagent whose transcript is read, if one is.
     pub(super) agent: Option<&'a str>,
-    /// The model; `None` is that of the agent.
+    /// The model; `None` selects the model of the agent.
     pub(super) model: Option<&'a str>,
     pub(super) system: String,
     /// The question, with the transcript.
@@ -35,7 +36,7 @@ pub(super) struct HostQuestion<'a> {
     pub(super) max_tokens: u32,
 }
 
-/// Longest transcript that a model is asked about: what a conversation may be before it is compacted.
+/// Longest transcript that a model is asked about: the size at which a conversation is compacted.
 pub(super) fn transcript_bytes(spec: &AgentSpec) -> usize {
     let profile = spec.provider.profile(&spec.model);
     let config = &spec.config.compact;
@@ -44,7 +45,7 @@ pub(super) fn transcript_bytes(spec: &AgentSpec) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Asks, and returns what the model wrote. The tokens count in the turn.
+/// Asks, and returns the model's text. The tokens count in the turn.
 pub(super) async fn ask_for_host(
     scope: &TurnScope,
     caller: &Caller,

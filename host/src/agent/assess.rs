@@ -1,7 +1,7 @@
 //! The built-in assessment: a first look at the input, cheap and local.
 //!
-//! It is a table of cues and a few sums, so that it takes no time and its reasons can be shown. It does not claim to
-//! understand: plugins that do better act at `post-assess`.
+//! It is a table of cues and a few sums, so that it takes no time and its reasons can be shown. It
+//! does not claim to understand: plugins that do better act at `post-assess`.
 
 use crate::point::payload::{Assessment, Decision};
 
@@ -46,7 +46,7 @@ const HARMFUL: &[&str] = &[
     "everything",
 ];
 
-/// Words that stand for a thing without naming it.
+/// Words that refer to a thing without naming it.
 const POINTING: &[&str] = &[
     "it",
     "this",
@@ -164,7 +164,8 @@ pub(super) fn assess(input: &str) -> Assessment {
     })
 }
 
-/// Turns a direct decision of low confidence into one to ask first. It holds for what hooks decide as well.
+/// Turns a direct decision of low confidence into one to ask first. The rule applies to the
+/// decisions of hooks as well.
 pub(super) fn settle(mut assessment: Assessment) -> Assessment {
     if assessment.decision == Decision::Direct && assessment.confidence < ASK_FIRST_BELOW {
         assessment.decision = Decision::AskFirst;

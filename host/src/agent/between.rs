@@ -1,5 +1,5 @@
-//! A call of a plugin between two turns, a slash command or a run of its loop: it may use what a turn offers, and what it used is
-//! kept.
+//! A call of a plugin between two turns, a slash command or a run of its loop: it may use
+//! everything that a turn offers, and its usage is recorded.
 
 use std::time::Instant;
 
@@ -33,8 +33,9 @@ pub(crate) struct Ended<T> {
 const DROPPED: &str = "[dropped: the turn before ended without a result of this call]";
 
 impl Agent {
-    /// Prepares the session for a call of a plugin: models, tools and subagents are there for it as in a turn, until `cancel` is set.
-    /// It may use as many of them as a turn, less what is `spent`. In the first call, `session-start` is part of it.
+    /// Prepares the session for a call of a plugin: models, tools and subagents are there for it as
+    /// in a turn, until `cancel` is set. The call has the limits of a turn, less the usage in
+    /// `spent`. In the first call, `session-start` is part of it.
     ///
     /// # Errors
     /// The session cannot be written.
@@ -57,8 +58,8 @@ impl Agent {
         Ok(scope.caller(0))
     }
 
-    /// Waits for the call, until `cancel` is set or a hook that must see everything has failed. When such a hook fails by the end of
-    /// the call, the call has failed as well.
+    /// Waits for the call, until `cancel` is set or a hook that must see everything has failed.
+    /// When such a hook fails by the end of the call, the call has failed as well.
     pub(crate) async fn end_call<T>(
         &mut self,
         call: impl Future<Output = Result<T, Failure>>,
@@ -101,7 +102,7 @@ impl Agent {
         }
     }
 
-    /// Takes what plugins have used of the last call's limits.
+    /// Takes the usage that plugins have charged to the last call's limits.
     pub(crate) fn take_spent(&self) -> Spent {
         let scope = self.scope.as_ref();
         scope
@@ -109,7 +110,7 @@ impl Agent {
             .unwrap_or_default()
     }
 
-    /// Keeps what a call did, and tells those who watch.
+    /// Keeps the changes of a call, and emits its events.
     ///
     /// # Errors
     /// The session cannot be written; those who watch are told nevertheless.
@@ -123,7 +124,7 @@ impl Agent {
     }
 }
 
-/// Returns the reason for a call that did not go on.
+/// Returns the reason for a call that was stopped.
 fn stopped(why: &str) -> String {
     format!("it was stopped: {why}")
 }

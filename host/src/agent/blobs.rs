@@ -1,7 +1,8 @@
-//! Content that is not text on its way through a turn: bytes of tools into the session, images out of it to the model.
+//! Content that is not text on its way through a turn: bytes of tools into the session, images out
+//! of it to the model.
 //!
-//! Files are read and written where that may block, and only when there are any. A blob that cannot be kept or read never
-//! fails a turn: a line of text stands in its place.
+//! Files are read and written where that may block, and only when there are any. A blob that cannot
+//! be kept or read never fails a turn: a line of text replaces it.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::provider::{Images, Request};
 use crate::session::{Blobs, Error, Session};
 use crate::tool::ToolOutput;
 
-/// Keeps the bytes of a tool's answer. Those of subagents are with the session at the top, as plugins see one session.
+/// Keeps the bytes of a tool's answer. Those of subagents are with the session at the top, as
+/// plugins see one session.
 pub(super) async fn keep_blobs(root: &Session, output: ToolOutput) -> Parts {
     if output.content.blobs().next().is_none() {
         return output.content;
@@ -23,7 +25,7 @@ pub(super) async fn keep_blobs(root: &Session, output: ToolOutput) -> Parts {
     kept.unwrap_or_else(|_| content.text().into_owned().into())
 }
 
-/// Keeps images that a person shows, and returns what the message has of them.
+/// Keeps images that a person shows, and returns the references to them for the message.
 pub(super) async fn keep_attached(root: &Session, attached: Arc<[Attachment]>) -> Vec<Content> {
     if attached.is_empty() {
         return Vec::new();
@@ -78,7 +80,7 @@ fn keep(blobs: &Blobs, mut output: ToolOutput) -> Parts {
         let Part::Blob(blob) = part else { continue };
         let kept = match bytes.next() {
             Some(bytes) => blobs.put(blob, bytes).map_err(|error| chain(&error)),
-            // The tool passes on what the session has.
+            // The tool passes on the blobs that the session has.
             None => blobs
                 .get(&blob.id)
                 .map(drop)

@@ -1,6 +1,6 @@
 //! Counts the usage of a turn against the limits of plugins and models.
 //!
-//! Owns the counts and their limits. It must not know what a counted call does. Start from
+//! Owns the counts and their limits. It must not know the effect of a counted call. Start from
 //! [`Budget`].
 
 use std::collections::HashMap;
@@ -65,7 +65,7 @@ pub(crate) struct Spent {
     host_calls: HostCallCounts,
     /// Subagents that models ran.
     n_spawned: u32,
-    /// Questions that models asked about what subagents hold.
+    /// Questions that models asked about the turns that subagents hold.
     n_questions: u32,
     /// Time in which they are counted, for messages: a turn, when it is empty.
     within: &'static str,
@@ -89,8 +89,9 @@ impl Spent {
     }
 }
 
-/// Usage of one turn, and its limits. The turn of a subagent counts its tokens for its parent as well, and spends the limits
-/// of the main agent: otherwise each subagent would bring a budget of its own.
+/// Usage of one turn, and its limits. The turn of a subagent counts its tokens for its parent as
+/// well, and spends the limits of the main agent: otherwise each subagent would bring a budget of
+/// its own.
 #[derive(Default)]
 pub(super) struct Budget {
     parent: Option<Arc<Budget>>,
@@ -115,7 +116,7 @@ impl Budget {
         }
     }
 
-    /// Puts what was used so far into the caller of a hook or tool.
+    /// Puts the usage so far into the caller of a hook or tool.
     pub(super) fn update(&self, caller: &mut Caller) {
         let tally = lock(&self.tally);
         caller.context.usage = tally.usage;
@@ -160,7 +161,7 @@ impl Budget {
         lock(&self.tally).n_calls += 1;
     }
 
-    /// Takes one from what a plugin may do in one turn.
+    /// Takes one from a plugin's allowance of such host calls in one turn.
     pub(super) fn spend(&self, plugin: &Arc<str>, host_call: HostCall) -> Result<(), HandleError> {
         match &self.parent {
             Some(parent) => parent.spend(plugin, host_call),
@@ -168,23 +169,25 @@ impl Budget {
         }
     }
 
-    /// Counts a subagent that the model runs, in the turn of the main agent. Whether there was one left of `most`.
+    /// Counts a subagent that the model runs, in the turn of the main agent. Returns whether the
+    /// count is within the limit `most`.
     pub(super) fn count_spawned(&self, most: u32) -> bool {
         self.count(|spent| &mut spent.n_spawned, most)
     }
 
-    /// Counts a question of the model about what a subagent holds, in the turn of the main agent. Whether there was one left of
-    /// `most`.
+    /// Counts a question of the model about a turn that a subagent holds, in the turn of the main
+    /// agent. Returns whether the count is within the limit `most`.
     pub(super) fn count_question(&self, most: u32) -> bool {
         self.count(|spent| &mut spent.n_questions, most)
     }
 
-    /// Sets what was used before: those who call a plugin often let several calls share one turn's limits.
+    /// Sets the usage of earlier calls: a caller that calls a plugin often lets several calls share
+    /// one turn's limits.
     pub(super) fn set_spent(&self, spent: Spent) {
         lock(&self.tally).spent = spent;
     }
 
-    /// Takes what was used.
+    /// Takes the usage.
     pub(super) fn take_spent(&self) -> Spent {
         std::mem::take(&mut lock(&self.tally).spent)
     }

@@ -1,7 +1,7 @@
 //! Judges a tool call before it runs. Calls of the model and of plugins take this same path.
 //!
-//! Every refusal is a result that the caller sees, with who refused and why. Running a call and reporting its end are in
-//! `call_run`. Start from [`ToolGate::judge`].
+//! Every refusal is a result that the caller sees, with who refused and why. Running a call and
+//! reporting its end are in `call_run`. Start from [`ToolGate::judge`].
 
 use std::sync::Arc;
 
@@ -39,7 +39,8 @@ pub(super) struct Allowed {
 
 /// A call that ran or was refused, before `post-tool`.
 pub(super) struct RanCall {
-    /// The call and its result. Shared, so that the call stays here unchanged and uncopied while hooks see it.
+    /// The call and its result. Shared, so that the call stays here unchanged and uncopied while
+    /// hooks see it.
     pub(super) finished: Arc<FinishedCall>,
     /// `host`, `policy`, `user`, `plugin NAME` or `skill NAME`.
     pub(super) refused_by: Option<String>,
@@ -184,8 +185,8 @@ impl<'a> ToolGate<'a> {
         }
     }
 
-    /// Checks a call: known → schema → `pre-tool` → policy → approval. Hooks may change the arguments; everything after them sees the
-    /// final ones.
+    /// Checks a call: known → schema → `pre-tool` → policy → approval. Hooks may change the
+    /// arguments; everything after them sees the final ones.
     async fn check(
         &self,
         call: &mut ToolCall,
@@ -254,8 +255,8 @@ impl<'a> ToolGate<'a> {
         ))
     }
 
-    /// Returns the text of a verdict as observers may see it: the text may quote arguments that hooks of
-    /// `output-delta` change, and then passes the same hooks.
+    /// Returns the text of a verdict as observers may see it: the text may quote arguments that
+    /// hooks of `output-delta` change, and then passes the same hooks.
     async fn verdict_text(&self, call: &ToolCall, text: String) -> String {
         let emitter = &self.scope.emitter;
         let shown = emitter.call_for_watchers(self.caller, call).await;
@@ -295,7 +296,8 @@ impl<'a> ToolGate<'a> {
                 let why = self.verdict_text(call, why).await;
                 return Err(Refusal::new("policy", format!("refused by policy: {why}")));
             }
-            // Not an error: the caller is to go on as if, and say what it would do next.
+            // A dry run is not an error: the caller is to continue as if the call had run, and to
+            // say its next step.
             policy::ToolVerdict::DryRun(text) => {
                 return Err(Refusal {
                     by: "policy".to_owned(),
@@ -330,7 +332,7 @@ impl<'a> ToolGate<'a> {
         .await
         {
             ApprovalAnswer::Yes | ApprovalAnswer::Always => Ok(()),
-            // Nobody was asked: the approver of a subagent says no to everything.
+            // The person was not asked: the approver of a subagent denies every call.
             ApprovalAnswer::No(why) if self.scope.spec.depth > 0 => Err(Refusal::new(
                 "policy",
                 format!(
@@ -346,7 +348,8 @@ impl<'a> ToolGate<'a> {
         }
     }
 
-    /// Returns the context of a call. A plugin does not work from what the model was shown.
+    /// Returns the context of a call. A plugin gets the full result, not the text that the model
+    /// was shown.
     pub(super) fn tool_ctx(&self, call: &ToolCall) -> ToolCtx {
         let known = self.plugin.is_none().then(|| self.scope.spec.known.clone());
         if let Some(known) = &known {

@@ -15,7 +15,8 @@ use crate::session::{self, Body};
 use crate::tool::run::run_call;
 use crate::tool::subject::{Subject, WorkspacePath};
 
-/// Most bytes of a plugin's call that the session keeps of its result. No message holds it, and a plugin may read much.
+/// Most bytes of a plugin's call that the session keeps of its result. No message holds it, and a
+/// plugin may read much.
 const KEPT_BYTES: usize = 16 << 10;
 
 /// Result of a call whose path leads elsewhere than when it was judged.
@@ -23,8 +24,8 @@ const MOVED: &str = "refused by policy: the path leads to another file than when
                      changed meanwhile. The call was not run; look at the path, and call again";
 
 impl ToolGate<'_> {
-    /// Writes that calls are about to run, and waits for the disk unless they only read: a power cut must not hide that a tool
-    /// may have changed something.
+    /// Writes that calls are about to run, and waits for the disk unless they only read: a power
+    /// cut must not hide that a tool may have changed something.
     pub(super) async fn keep_starts(&self, allowed: &[Allowed]) -> Result<(), session::Error> {
         let session = &self.scope.spec.session;
         for allowed in allowed {
@@ -64,11 +65,13 @@ impl ToolGate<'_> {
             plugin: entry.spec.plugin.clone(),
             by: self.maker(),
         });
-        // Check the subject again: approval may have taken minutes, and a link may lead elsewhere by now.
+        // Check the subject again: approval may have taken minutes, and a link may lead elsewhere
+        // by now.
         if entry.tool.subject(&call.arguments).await != subject {
             return Refusal::new("policy", MOVED).of(call, notes);
         }
-        // A skill may have become active while somebody thought about it, or beside it.
+        // A skill may have become active while the person thought about the question, or in a
+        // parallel call.
         if let Some(refusal) = self.refusal_of_skill(&entry) {
             return refusal.of(call, notes);
         }
@@ -107,8 +110,9 @@ impl ToolGate<'_> {
         }
     }
 
-    /// Calls `post-tool` and emits the result. The notes of `pre-tool` hooks stand beneath the result before the hooks see it:
-    /// one that takes secrets out must see all that the caller will read. Dropped halfway, it may be called again.
+    /// Calls `post-tool` and emits the result. The notes of `pre-tool` hooks are appended to the
+    /// result before the `post-tool` hooks see it: a hook that takes secrets out must see all that
+    /// the caller will read. Dropped halfway, it may be called again.
     pub(super) async fn finish(&self, ran: &mut RanCall) -> Dispatched<Arc<FinishedCall>> {
         if let Some(report) = ran.fault.clone() {
             self.scope

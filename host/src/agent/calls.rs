@@ -1,7 +1,9 @@
-//! The tool calls of a step: in which order they are judged and run, and what the model is told of them.
+//! The tool calls of a step: the order in which they are judged and run, and the results that the
+//! model gets.
 //!
-//! Neighboring calls that only read run side by side, a few at a time; their results keep the order of the calls. Calls that have
-//! not begun when the person says something are skipped, each with a result that says so.
+//! Neighboring calls that only read run side by side, a few at a time; their results keep the order
+//! of the calls. Calls that have not begun when the person says something are skipped, each with a
+//! result that says so.
 //!
 //! Start from [`TurnCalls::run`].
 
@@ -21,7 +23,8 @@ use crate::point::dispatch::Dispatched;
 use crate::point::outcome::Injection;
 use crate::point::payload::FinishedCall;
 
-/// Tool calls of the model in one turn. It outlives the turn's body, which may be dropped at any await.
+/// Tool calls of the model in one turn. It outlives the turn's body, which may be dropped at any
+/// await.
 #[derive(Default)]
 pub(super) struct TurnCalls {
     /// Calls that ran and whose results are not in the session yet.
@@ -41,8 +44,8 @@ impl TurnCalls {
         std::mem::take(&mut self.ran)
     }
 
-    /// Runs the calls of one answer. Returns what plugins want to say after the results. With `cut`, the answer was cut: no
-    /// call runs, and each has that text for a result.
+    /// Runs the calls of one answer. Returns the messages that plugins add after the results. With
+    /// `cut`, the answer was cut: no call runs, and each has that text for a result.
     pub(super) async fn run(
         &mut self,
         ctx: &TurnCtx,
@@ -68,8 +71,8 @@ impl TurnCalls {
                     continue;
                 };
                 let finished = finish_call(ctx, reflected, ran).await;
-                // There is no await until the result is in the session, so an interrupted turn neither loses it nor has it
-                // twice.
+                // There is no await until the result is in the session, so an interrupted turn
+                // neither loses it nor has it twice.
                 drop(self.ran.remove(at));
                 let finished_call = Arc::unwrap_or_clone(finished.value);
                 let result = Content::ToolResult(finished_call.result);
@@ -107,7 +110,7 @@ impl TurnCalls {
         None
     }
 
-    /// Runs calls side by side. What comes of them is put with the calls that ran, as soon as it is there.
+    /// Runs calls side by side. Each result is added to the calls that ran as soon as it arrives.
     async fn run_allowed(
         &mut self,
         ctx: &TurnCtx,
@@ -122,7 +125,7 @@ impl TurnCalls {
         gate.keep_starts(&allowed).await?;
         self.is_running.store(true, Ordering::Release);
         let runs = allowed.into_iter().map(|allowed| async move {
-            // It waited for its turn, or for the answer to a question about a call beside it.
+            // The call waited for its turn, or for the approval of a parallel call.
             if steering.has_steering() {
                 allowed.skipped()
             } else {
@@ -147,7 +150,8 @@ fn groups(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
     let tools = ctx.scope.skills.tools();
     let is_read = |call: &ToolCall| {
         let entry = tools.get(&call.name);
-        // The invocation of a skill runs alone, so that later calls are judged with the skill active.
+        // The invocation of a skill runs alone, so that later calls are judged with the skill
+        // active.
         entry.is_some_and(|entry| entry.spec.effect_class == EffectClass::Read) && call.name != TOOL
     };
     let mut groups: Vec<Vec<ToolCall>> = Vec::new();
@@ -163,7 +167,7 @@ fn groups(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
     groups
 }
 
-/// `post-tool`, and what reflection is to know.
+/// Runs the `post-tool` hooks, and records the call for reflection.
 pub(super) async fn finish_call(
     ctx: &TurnCtx,
     reflected: &mut Reflected,

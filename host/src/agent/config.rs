@@ -18,8 +18,9 @@ pub struct AgentConfig {
     /// Most steps of one turn; a follow-up gets as many again.
     #[serde(deserialize_with = "number::within::<1, 100_000, _, _>")]
     pub max_steps: u32,
-    /// Most tokens of one answer of the model, reasoning included. Absent: the longest answer of the model, at most 64,000, where
-    /// its API wants a number, and else the server's own limit. It is never more than the model can write.
+    /// Most tokens of one answer of the model, reasoning included. Absent: the longest answer of
+    /// the model, at most 64,000, where its API wants a number, and else the server's own limit. It
+    /// is never more than the model can write.
     #[serde(deserialize_with = "number::within_if_set::<1, 1_000_000_000, _, _>")]
     pub max_tokens: Option<u32>,
     /// Review of an answer before it is shown.
@@ -30,17 +31,19 @@ pub struct AgentConfig {
     /// Most calls that run side by side, which only those do that just read. Default: 8.
     #[serde(deserialize_with = "number::within::<1, 64, _, _>")]
     pub max_parallel_calls: usize,
-    /// Deadline of one tool call, in seconds. The built-in `bash` takes up to ten minutes for a command and says so itself, so
-    /// the default is a little longer.
+    /// Deadline of one tool call, in seconds. The built-in `bash` takes up to ten minutes for a
+    /// command and says so itself, so the default is a little longer.
     #[serde(deserialize_with = "number::within::<1, 86_400, _, _>")]
     pub tool_timeout_seconds: u64,
     /// Longest answer of a tool, in bytes; the rest is cut off.
     #[serde(deserialize_with = "number::within::<1024, 0x4000_0000, _, _>")]
     pub tool_output_bytes: usize,
-    /// Whether `AGENTS.md`, `CLAUDE.md` and the files that they import reach the model: those of the user and of the project in
-    /// the system prompt, those of a subfolder with the first result of a call there.
+    /// Whether `AGENTS.md`, `CLAUDE.md` and the files that they import reach the model: those of
+    /// the user and of the project in the system prompt, those of a subfolder with the first result
+    /// of a call there.
     pub context_files: bool,
-    /// The user's own context files, which come before those of the project. Those that are not there do not count.
+    /// The user's own context files, which come before those of the project. Those that are not
+    /// there do not count.
     #[serde(skip)]
     pub own_context_files: Vec<PathBuf>,
     /// Replacement of older messages by a summary.

@@ -1,4 +1,5 @@
-//! The turn itself as its parts act for it: it calls hooks, appends messages to the session, and emits events.
+//! The turn itself as its parts act for it: it calls hooks, appends messages to the session, and
+//! emits events.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::point::dispatch::Dispatched;
 use crate::point::outcome::{Injection, Level};
 use crate::session::Body;
 
-/// The turn itself as a caller of hooks, and as the one that writes messages. The parts of a turn act through it.
+/// The turn itself as a caller of hooks, and as the one that writes messages. The parts of a turn
+/// act through it.
 pub(super) struct TurnCtx {
     /// State shared with those who act for plugins in this turn.
     pub(super) scope: Arc<TurnScope>,
@@ -49,8 +51,8 @@ impl TurnCtx {
         out
     }
 
-    /// Calls the hooks of a point at which only a failing hook can refuse: one that blocks when it fails ends the turn, so that
-    /// what it did not see goes no further.
+    /// Calls the hooks of a point at which only a failing hook can refuse: one that blocks when it
+    /// fails ends the turn, so that a text that it did not see goes no further.
     pub(super) async fn pass<P: Point>(
         &self,
         what: &str,

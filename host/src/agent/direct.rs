@@ -1,7 +1,7 @@
 //! Calls of hooks out of the order of a turn: a case of a plugin names a point and a payload.
 //!
-//! The hooks run through the one dispatcher, in a turn of the session, so that whatever they may use of a turn (the model,
-//! tools, the conversation) is there. Nothing of the loop runs.
+//! The hooks run through the one dispatcher, in a turn of the session, so that everything that
+//! hooks may use in a turn (the model, tools, the conversation) is there. Nothing of the loop runs.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -54,8 +54,9 @@ impl<'a> DirectTurn<'a> {
 }
 
 impl DirectTurn<'_> {
-    /// Calls the hooks of a point in this step of the turn, and waits for those in the background. Messages that they add are
-    /// told of as in any turn. `call` is the id of the tool call that the payload is about.
+    /// Calls the hooks of a point in this step of the turn, and waits for those in the background.
+    /// Messages that they add are told of as in any turn. `call` is the id of the tool call that
+    /// the payload is about.
     ///
     /// # Errors
     /// The session cannot be written.
@@ -80,12 +81,13 @@ impl DirectTurn<'_> {
         Ok(out)
     }
 
-    /// Returns the caller of what is done in this step of the turn.
+    /// Returns the caller of this step of the turn.
     pub(crate) fn caller(&self, step: u32) -> Caller {
         self.scope.caller(step)
     }
 
-    /// Ends the turn. Returns the reason for which a hook that must see everything would have ended it, if one failed.
+    /// Ends the turn. Returns the reason for which a hook that must see everything would have ended
+    /// it, if one failed.
     ///
     /// # Errors
     /// The session cannot be written.

@@ -1,7 +1,7 @@
 //! Calls of hooks in a turn, and events of text that hooks must let through first.
 //!
-//! Owns that the `error` point is told of each hook that failed. Which text of the model is shown stands in `watchers`. Start
-//! from [`Emitter::dispatch`].
+//! Reports each failed hook to the `error` point. `watchers` decides which text of the model is
+//! shown. Start from [`Emitter::dispatch`].
 
 use std::sync::Arc;
 
@@ -47,7 +47,8 @@ impl Emitter {
         caller: &Caller,
         payload: impl Into<P::Payload>,
     ) -> Dispatched<P::Payload> {
-        // Failures from before a plugin caused this call are reported by the call that waits for that plugin.
+        // Failures from before a plugin caused this call are reported by the call that waits for
+        // that plugin.
         let is_caused = caller.call_chain.len() > self.spec.call_chain.len();
         let n_before = if is_caused { self.sink.n_failures() } else { 0 };
         let out = self.dispatcher.dispatch::<P>(caller, payload).await;
@@ -57,7 +58,7 @@ impl Emitter {
         out
     }
 
-    /// Makes the message of what a plugin wants to say, and notes that it did.
+    /// Makes a message of a text that a plugin adds, and records the plugin as its source.
     pub(super) async fn injected(
         &self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! The end of a turn, however it came: the session in order, everybody told, the outcome.
+//! The end of a turn, for any reason: the session in order, its events emitted, the outcome.
 
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Gives every call a result and keeps what was streamed of an answer that never ended.
+    /// Gives every call a result and keeps the streamed part of an answer that was cut off.
     async fn close_open(&mut self, stop: StopReason) -> Result<(), Stop> {
         let why = if stop == StopReason::Cancelled {
             CANCELLED
@@ -135,7 +135,8 @@ impl Turn<'_> {
         };
         let session = self.agent.spec.session.clone();
         self.keep_partial().await?;
-        // What ran to its end keeps its result, but not before the hooks have seen it: one of them may take secrets out.
+        // A call that ran to its end keeps its result, but not before the hooks have seen it: one
+        // of them may take secrets out.
         let ran = self.calls.take_ran();
         let (mut known, mut inject) = (Vec::with_capacity(ran.len()), Vec::new());
         for mut call in ran {
@@ -153,20 +154,21 @@ impl Turn<'_> {
         self.ctx.inject(inject).await
     }
 
-    /// Outputs the part of an answer that broke off, as far as hooks allow: it was paid for, and may be useful.
+    /// Outputs the part of an answer that broke off, as far as hooks allow: it was paid for, and
+    /// may be useful.
     async fn give_partial(&mut self) -> Result<(), Stop> {
         let Some(text) = self.keep_partial().await? else {
             return Ok(());
         };
         match self.give_output(text).await {
-            // It says so in the output; the turn has failed already.
+            // The output shows the refusal; the turn has failed already.
             Err(Stop::Blocked(_)) => Ok(()),
             given => given,
         }
     }
 
-    /// Stores what was streamed of an answer that never ended: the user has read it and may refer to it. The text as hooks left
-    /// it, if there is one.
+    /// Stores the streamed part of an answer that was cut off: the user has read it and may refer
+    /// to it. The text as hooks left it, if there is one.
     async fn keep_partial(&mut self) -> Result<Option<String>, Stop> {
         let partial = std::mem::take(&mut self.progress.partial);
         if partial.trim().is_empty() {

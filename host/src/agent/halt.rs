@@ -1,7 +1,9 @@
-//! The failure that a turn must not go on from: that of a hook which only looks and is set to block when it fails.
+//! The failure of a hook that only observes and is set to block when it fails: the turn must not
+//! continue after it.
 //!
-//! Such a hook has no verdict to give, and the code that calls it asks for none. It may even run in the background. So its
-//! failure is put here, by whoever writes trace records, and the turn watches.
+//! Such a hook has no verdict to give, and the code that calls it asks for none. It may even run in
+//! the background. So the code that writes trace records puts its failure here, and the turn
+//! watches.
 
 use tokio::sync::watch;
 
@@ -41,7 +43,7 @@ impl Halt {
         let kept = receiver.wait_for(Option::is_some).await;
         match kept.ok().and_then(|kept| kept.clone()) {
             Some(why) => why,
-            // It fails when the sender is gone, which this borrows.
+            // `wait_for` fails only when the sender is gone, but this function borrows the sender.
             None => std::future::pending().await,
         }
     }

@@ -29,15 +29,17 @@ const MAX_MESSAGES: usize = 1_000;
 /// Longest name of an entry of a plugin's own, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Longest entry of a plugin's own, in bytes. What is larger belongs into the plugin's state, where it can be replaced.
+/// Longest entry of a plugin's own, in bytes. Larger data belongs into the plugin's state, where it
+/// can be replaced.
 const MAX_ENTRY_BYTES: usize = 1 << 20;
 
-/// Access of plugins to one session. Shared by all of them; every method names the plugin it acts for.
+/// Access of plugins to one session. Shared by all of them; every method names the plugin it acts
+/// for.
 pub struct SessionHandle {
     outlet: Outlet,
-    /// Set once the hooks are known, after the plugins were given their handle: the points that plugins define, and the
-    /// turns in which they act. The dispatcher holds the hooks, which hold this: a strong reference would keep all of them
-    /// for ever.
+    /// Set once the hooks are known, after the plugins were given their handle: the points that
+    /// plugins define, and the turns in which they act. The dispatcher holds the hooks, which hold
+    /// this: a strong reference would keep all of them for ever.
     agent: OnceLock<(Weak<Dispatcher>, DefinedPoints, ActiveTurns)>,
 }
 
@@ -55,8 +57,8 @@ impl SessionHandle {
         }
     }
 
-    /// Sets the agent in whose turns plugins act, and the points that they define; there is none before. Only the first call
-    /// counts.
+    /// Sets the agent in whose turns plugins act, and the points that they define; there is none
+    /// before. Only the first call counts.
     pub(crate) fn set_agent(&self, agent: &Agent, points: DefinedPoints) {
         let dispatcher = Arc::downgrade(&agent.dispatcher);
         let turns = agent.family.active_turns.clone();
@@ -195,7 +197,8 @@ impl AgentHandle for SessionHandle {
     in_turn!(call_tool(name: String, arguments: Value) -> Parts);
 }
 
-/// Converts an error of the session into one for plugins. Paths of the host are none of its business.
+/// Converts an error of the session into one for plugins. Paths of the host are none of its
+/// business.
 pub(super) fn to_handle(error: Error) -> HandleError {
     match error {
         Error::Limit { what, .. } => HandleError::Limit(what),

@@ -18,8 +18,8 @@ use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnInput};
 
 impl Turn<'_> {
-    /// `turn-start`, then `pre-assess` → the built-in assessment → `post-assess`, then the user's message. An input that a
-    /// hook refuses never becomes a message, so the model never sees it.
+    /// `turn-start`, then `pre-assess` → the built-in assessment → `post-assess`, then the user's
+    /// message. An input that a hook refuses never becomes a message, so the model never sees it.
     pub(super) async fn take_input(&mut self) -> Result<Decision, Stop> {
         let started = self.ctx.dispatch::<at::TurnStart>(self.input.clone()).await;
         refused("input", blocked(&started))?;
@@ -54,7 +54,8 @@ impl Turn<'_> {
         Ok(assessment.decision)
     }
 
-    /// Takes every text that was queued for the next safe point. Whether there is something new for the model to read.
+    /// Takes every text that was queued for the next safe point. Returns whether the model has
+    /// something new to read.
     pub(super) async fn take_steering(&mut self) -> Result<bool, Stop> {
         let mut is_new = false;
         while let Some((queued, received)) = self.receive(Queue::Steering).await {
@@ -63,7 +64,8 @@ impl Turn<'_> {
         Ok(is_new)
     }
 
-    /// Takes the next text out of a queue, with what hooks say to it. One that its author took back meanwhile is passed over.
+    /// Takes the next text out of a queue, with the messages that hooks add to it. One that its
+    /// author took back meanwhile is passed over.
     async fn receive(&self, queue: Queue) -> Option<(Queued, Dispatched<TurnInput>)> {
         let queues = &self.agent.steering;
         loop {
@@ -76,8 +78,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Takes the next text from the queue for the end of the turn, which then continues and may take as many steps again.
-    /// Whether there was one.
+    /// Takes the next text from the queue for the end of the turn, which then continues and may
+    /// take as many steps again. Returns whether there was one.
     pub(super) async fn take_follow_up(&mut self) -> Result<bool, Stop> {
         while let Some((queued, received)) = self.receive(Queue::FollowUps).await {
             if blocked(&received).is_none() {
@@ -92,8 +94,8 @@ impl Turn<'_> {
         Ok(false)
     }
 
-    /// Takes a text that came in during the turn, and what hooks say to it. Whether there is something new for the model to
-    /// read.
+    /// Takes a text that came in during the turn, with the messages that hooks add to it. Returns
+    /// whether the model has something new to read.
     async fn take_text(
         &mut self,
         queued: Queued,
@@ -124,7 +126,8 @@ impl Turn<'_> {
         Ok(is_new)
     }
 
-    /// The message of a person, with the images that belong to it. Says so when the model will not see them.
+    /// The message of a person, with the images that belong to it. Says so when the model will not
+    /// see them.
     async fn said(&self, text: String, attached: Arc<[Attachment]>) -> Message {
         let skills = self.ctx.scope.skills.parts_prepared_in(&text);
         let mut message = Message::text(Role::User, text).with_skills(skills);
@@ -142,7 +145,8 @@ impl Turn<'_> {
         message
     }
 
-    /// Begins the skills that were invoked for this turn. Returns the one whose work a subagent is to do.
+    /// Begins the skills that were invoked for this turn. Returns the one whose work a subagent is
+    /// to do.
     pub(super) async fn begin_skill(&mut self) -> Option<Invoked> {
         let caller = self.ctx.caller();
         // End skills of an earlier turn that was dropped before it ended.
@@ -158,8 +162,9 @@ impl Turn<'_> {
         is_for_this.then_some(invoked)
     }
 
-    /// Has a subagent do the work of a skill; its answer is that of the turn. What the input has besides, such as piped text, is
-    /// given to it as well, as hooks left it.
+    /// Has a subagent do the work of a skill; its answer becomes the answer of the turn. Other
+    /// parts of the input, such as piped text, are given to the subagent as well, as hooks left
+    /// them.
     pub(super) async fn answer_by_fork(&mut self, invoked: Invoked) -> Result<(), Stop> {
         let caller = self.ctx.caller();
         let input = self.input.text.as_str();

@@ -1,4 +1,5 @@
-//! Calls whose arguments hooks have judged for observers, kept for the next event about the same call.
+//! Calls whose arguments hooks have judged for observers, kept for the next event about the same
+//! call.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -13,13 +14,14 @@ const MAX_KEPT_BYTES: usize = 16 << 10;
 /// Most calls whose judgement is kept.
 const MAX_KEPT_CALLS: usize = 32;
 
-/// A call that hooks have judged. It is in several events, and is judged for the first of them alone.
+/// A call that hooks have judged. It is in several events, and is judged for the first of them
+/// alone.
 struct JudgedCall {
     /// Text that was judged: the name and all texts.
     text: String,
     /// Plugins whose code led to it.
     chain: Vec<Arc<str>>,
-    /// Name and arguments as they are shown.
+    /// Shown name and arguments.
     shown: (String, Value),
 }
 
@@ -28,8 +30,8 @@ struct JudgedCall {
 pub(super) struct JudgedCalls(Mutex<VecDeque<JudgedCall>>);
 
 impl JudgedCalls {
-    /// Returns the name and arguments that are shown of a call, if it was judged for the same plugins: not every hook is called
-    /// for every caller.
+    /// Returns the name and arguments that are shown of a call, if it was judged for the same
+    /// plugins: not every hook is called for every caller.
     pub(super) fn find(&self, text: &str, chain: &[Arc<str>]) -> Option<(String, Value)> {
         let calls = lock(&self.0);
         let mut same = calls

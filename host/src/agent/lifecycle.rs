@@ -1,6 +1,7 @@
-//! The agent between its turns: its parts, and what it remembers from one turn to the next.
+//! The agent between its turns: its parts, and the data that it keeps from one turn to the next.
 //!
-//! Owns the beginning and the end of the session. A turn is `turn`'s; an agent with the host's own tools is made in `opening`.
+//! Owns the beginning and the end of the session. A turn is `turn`'s; an agent with the host's own
+//! tools is made in `opening`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +28,12 @@ use crate::point::payload::{PromptPart, SessionInfo};
 use crate::session::{self, Body, Entry, Undone};
 use crate::tool::approval::SessionApprovals;
 
-/// Shortest time that hooks in the background are waited for at the end: what their calls wait for counts, too.
+/// Shortest time that hooks in the background are waited for at the end: time that their calls
+/// spend waiting counts, too.
 const MIN_SETTLE: Duration = Duration::from_secs(15);
 
-/// Longest time that hooks in the background are waited for at the end, whatever their deadlines.
+/// Longest time that hooks in the background are waited for at the end, regardless of their
+/// deadlines.
 const MAX_SETTLE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Agent {
@@ -61,7 +64,7 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// An agent that shares with others what its family says.
+    /// An agent that shares the state of its family.
     pub(super) fn of_family(spec: AgentSpec, family: Family) -> Self {
         let outlet = Outlet {
             session: spec.session.clone(),
@@ -104,7 +107,8 @@ impl Agent {
         &self.spec
     }
 
-    /// Returns the parts of the agent, to change them between turns: the model, the policy, the tools.
+    /// Returns the parts of the agent, to change them between turns: the model, the policy, the
+    /// tools.
     pub(crate) fn spec_mut(&mut self) -> &mut AgentSpec {
         Arc::make_mut(&mut self.spec)
     }
@@ -133,7 +137,8 @@ impl Agent {
         self.opening.extend(events);
     }
 
-    /// Takes the last turn out of the conversation. Its lines stay in the file of the session. `None` when there is none.
+    /// Takes the last turn out of the conversation. Its lines stay in the file of the session.
+    /// `None` when there is none.
     ///
     /// # Errors
     /// The turn cannot be taken out, or the session cannot be written.
@@ -167,8 +172,8 @@ impl Agent {
         scope
     }
 
-    /// Whether it is the agent whose session the user knows. Only that one's session starts and ends: a subagent has
-    /// `subagent-start` and `subagent-end`.
+    /// Whether it is the agent whose session the user knows. Only that one's session starts and
+    /// ends: a subagent has `subagent-start` and `subagent-end`.
     pub(super) fn is_main(&self) -> bool {
         self.family.parent.is_none()
     }
@@ -176,7 +181,8 @@ impl Agent {
     /// Ends the session: `session-end` fires, background hooks end, everything is on the disk.
     ///
     /// # Errors
-    /// The session cannot be written, or a hook that blocks when it fails has failed since the last turn.
+    /// The session cannot be written, or a hook that blocks when it fails has failed since the last
+    /// turn.
     pub(crate) async fn close(mut self) -> Result<(), Error> {
         self.close_archival().await;
         if self.is_started {
@@ -185,8 +191,8 @@ impl Agent {
             self.dispatcher.dispatch::<SessionEnd>(&caller, info).await;
         }
         let have_ended = self.settle().await;
-        // Report failures since the last turn, also those of background hooks. Hooks of `error` may run
-        // in the background themselves.
+        // Report failures since the last turn, also those of background hooks. Hooks of `error` may
+        // run in the background themselves.
         self.report_failures().await;
         if have_ended {
             self.settle().await;
@@ -198,15 +204,16 @@ impl Agent {
         }
     }
 
-    /// Moves the archived turns out of the conversation whose summaries are there. For a safe point of the turn `scope`.
+    /// Moves the archived turns out of the conversation whose summaries are there. For a safe point
+    /// of the turn `scope`.
     pub(super) async fn join_archived(&mut self, scope: &Arc<TurnScope>) {
         self.archival
             .join_ready(&self.spec, scope, &mut self.compaction)
             .await;
     }
 
-    /// Archives the turns that are due, and waits for it. For whoever embeds an agent and has the time: without it they are
-    /// archived beside the next turn.
+    /// Archives the turns that are due, and waits for it. For an embedder that has the time:
+    /// without this call they are archived during the next turn.
     pub(crate) async fn finish_archival(&mut self) {
         let Some(scope) = self.scope.clone() else {
             return;
@@ -217,7 +224,8 @@ impl Agent {
         self.join_archived(&scope).await;
     }
 
-    /// Joins what is about to be ready when the session is closed. What is not stays due.
+    /// Joins the turns whose summaries are about to be ready when the session is closed. All others
+    /// stay due.
     async fn close_archival(&mut self) {
         let Some(scope) = self.scope.clone() else {
             return;
@@ -228,7 +236,7 @@ impl Agent {
         }
     }
 
-    /// Puts the plugins that wait in the place of those that they replace; `scope` is that of the running turn.
+    /// Replaces plugins by their waiting new versions; `scope` is the scope of the running turn.
     pub(super) fn take_replacements(&mut self, scope: Option<&TurnScope>) {
         self.replacements
             .put_in_place(&mut self.spec, &self.dispatcher, scope);
@@ -239,8 +247,8 @@ impl Agent {
         self.replacements.clone()
     }
 
-    /// Waits for hooks that run in the background as long as the longest deadline among them says, and tells of those that have
-    /// not ended even so. Whether all have.
+    /// Waits for hooks that run in the background as long as the longest deadline among them says,
+    /// and tells of those that have not ended even so. Returns whether all of them have ended.
     pub(super) async fn settle(&self) -> bool {
         let longest = self.dispatcher.longest_in_background().unwrap_or_default();
         let limit = longest.clamp(MIN_SETTLE, MAX_SETTLE);

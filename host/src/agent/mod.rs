@@ -1,13 +1,13 @@
 //! The agent loop: from a user's input to the final output.
 //!
-//! Owns when everything happens: the points of a turn, the steps, the tool calls, what is written to the session before
-//! what. It must not know wire formats, WebAssembly, or who shows its events; what a call may do is decided by `tool`, what
-//! hooks change by `point`.
+//! Owns the order of everything: the points of a turn, the steps, the tool calls, and the order of
+//! writes to the session. It must not know wire formats, WebAssembly, or the front end that shows
+//! its events; `tool` decides on the permissions of a call, `point` on the changes of hooks.
 //!
-//! Start from `Agent::run_turn`, in `turn`. The order of a turn stands in two files: `turn` (from
-//! the input to the output) and `step` (a request, its answer, and its tool calls). `input`,
-//! `system` and `end` are the other sections of a turn; `compact`, `calls`, `reflect` and `archive`
-//! hold their own state and act through `ctx`.
+//! Start from `Agent::run_turn`, in `turn`. The order of a turn is in two files: `turn` (from the
+//! input to the output) and `step` (a request, its answer, and its tool calls). `input`, `system`
+//! and `end` are the other sections of a turn; `compact`, `calls`, `reflect` and `archive` hold
+//! their own state and act through `ctx`.
 //!
 //! `scope` is the state of a turn in which plugins act. Its parts are `budget` (usage and limits),
 //! `emitter` (hooks and events), and `skill::scope` (active skills and tools). Every request passes

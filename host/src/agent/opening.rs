@@ -33,7 +33,8 @@ impl Agent {
     }
 }
 
-/// Adds the tool `skill` and the list of skills to an agent that has any, and returns what to tell the person of the list.
+/// Adds the tool `skill` and the list of skills to an agent that has any, and returns a notice
+/// about the list for the person.
 fn add_skills(spec: &mut AgentSpec, active_turns: &ActiveTurns) -> Option<Event> {
     add_tool(spec, active_turns);
     let (part, notice) = catalogue::part(&spec.skills)?;

@@ -3,7 +3,8 @@
 use crate::point::payload::TurnSummary;
 use crate::session;
 
-/// Error that keeps a turn from ending normally: a fault of the host. A failing provider, hook or tool is not one of these.
+/// Error that keeps a turn from ending normally: a fault of the host. A failing provider, hook or
+/// tool is not one of these.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -20,7 +21,7 @@ pub enum Error {
 pub struct TurnOutcome {
     /// Number within the session.
     pub turn: u32,
-    /// Output for the user, whatever the reason for the end.
+    /// Output for the user, for any reason of the end.
     pub output: String,
     /// Reason for the end, and usage.
     pub summary: TurnSummary,

@@ -1,8 +1,9 @@
-//! Usage and cost of a request, also when its answer never comes or the provider does not report them.
+//! Usage and cost of a request, also when its answer never comes or the provider does not report
+//! them.
 //!
-//! A request that is dropped, because the user interrupts the turn, was still sent and is paid for. So the counting is
-//! that of a guard: whatever becomes of the request, it is counted once. What nobody reports is estimated and marked so; a
-//! budget that took it for nothing would never be spent.
+//! A request that is dropped, because the user interrupts the turn, was still sent and is paid for.
+//! So a guard counts: however the request ends, it is counted once. Usage that no provider reports
+//! is estimated and marked so; a budget that took it as zero would never be spent.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -94,7 +95,8 @@ impl<'a> Pending<'a> {
         attempts.n_lost > 0 || !attempts.text.is_empty()
     }
 
-    /// Completes the record with the answer's usage, estimated where the provider did not report it, and its cost.
+    /// Completes the record with the answer's usage, estimated where the provider did not report
+    /// it, and its cost.
     pub(super) fn answered(mut self, response: &mut Response) -> Cost {
         self.is_settled = true;
         let (n_lost, lost) = {
@@ -192,7 +194,8 @@ fn known(cost: Cost) -> Option<f64> {
     (cost.unpriced_tokens == 0).then_some(cost.usd)
 }
 
-/// Estimates what the provider did not report: no request is without input, and no text without output.
+/// Estimates usage that the provider did not report: no request is without input, and no text
+/// without output.
 fn complete(usage: &mut Usage, request: &Request, answer: &Message) {
     if usage.input_tokens == 0 {
         usage.input_tokens = request_tokens(request);

@@ -1,7 +1,8 @@
 //! A plugin that takes the place of another version of itself while the session is open.
 //!
-//! Owns when that happens: before a turn, and before a step of a running one. What runs meanwhile (a call, a subagent, a hook in
-//! the background) goes on with what it began with. It must not know how plugins are loaded, nor whether they may.
+//! Owns when that happens: before a turn, and before a step of a running one. Work that runs
+//! meanwhile (a call, a subagent, a hook in the background) continues with the parts with which it
+//! began. It must not know how plugins are loaded, nor whether they may.
 
 use std::sync::{Arc, Mutex};
 
@@ -35,7 +36,7 @@ impl Replacements {
         waiting.push(new);
     }
 
-    /// Puts the plugins that wait in place; `scope` is that of the running turn.
+    /// Puts the waiting plugins in place; `scope` is the scope of the running turn.
     pub(super) fn put_in_place(
         &self,
         spec: &mut Arc<AgentSpec>,

@@ -1,4 +1,5 @@
-//! An answer of the model: whether it is whole, and what is mended in it before it becomes a message.
+//! An answer of the model: whether it is whole, and the repairs that are made before it becomes a
+//! message.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,8 +41,9 @@ pub(super) struct Reply {
     pub(super) inject: Vec<(Arc<str>, Injection)>,
 }
 
-/// Takes the calls out of an answer that are more than `most`: a model that repeats itself could otherwise keep the machine busy
-/// long after it was stopped. Returns the text that tells the model of them, if there are any.
+/// Takes the calls out of an answer that are more than `most`: a model that repeats itself could
+/// otherwise keep the machine busy long after it was stopped. Returns the text that tells the model
+/// of them, if there are any.
 pub(super) fn leave_out(message: &mut Message, most: usize) -> Option<String> {
     let n_calls = message.tool_calls().count();
     if n_calls <= most {
@@ -87,9 +89,9 @@ pub(super) fn cut_result(finish: Finish, n_tokens: u64) -> Option<String> {
     ))
 }
 
-/// Makes a message one that every provider takes back. Empty texts go. Calls without an id, or with that of another call of
-/// the conversation, get one of their own: results are matched by id, small model servers leave ids out, and others count
-/// them anew in each answer.
+/// Makes a message one that every provider takes back. Empty texts go. A call without an id, or
+/// with the id of another call of the conversation, gets an id of its own: results are matched by
+/// id, small model servers leave ids out, and others count them anew in each answer.
 pub(super) fn mend(message: &mut Message, earlier: &[Message]) {
     let is_empty = |part: &Content| matches!(part, Content::Text { text } if text.is_empty());
     message.content.retain(|part| !is_empty(part));

@@ -1,11 +1,11 @@
 //! State that a turn shares with code that acts for plugins in it.
 //!
-//! While a hook or a tool runs, the turn itself is borrowed by whoever waits for it. What a host function needs then (the
-//! agent's parts, the turn's numbers, its token) stands here, behind an `Arc`. Holds the parts, each
-//! with its own state: [`Budget`], [`Emitter`], [`SkillScope`].
+//! While a hook or a tool runs, the turn itself is borrowed by the future that waits for it. The
+//! data that a host function needs then (the agent's parts, the turn's numbers, its token) is here,
+//! in an `Arc`. Holds the parts, each with its own state: [`Budget`], [`Emitter`], [`SkillScope`].
 //!
-//! [`ActiveTurns`] leads from a plugin's handle to the running turn. Hooks hold the handle and a scope holds the hooks, so the way
-//! there is weak: a strong one would keep all of them for ever.
+//! [`ActiveTurns`] leads from a plugin's handle to the running turn. Hooks hold the handle and a
+//! scope holds the hooks, so the way there is weak: a strong one would keep all of them for ever.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,8 @@ use crate::point::outcome::Level;
 use crate::session::Session;
 use crate::tool::approval::SessionApprovals;
 
-/// Time that subagents have to end cleanly once they were told to stop: a little longer than their tools have.
+/// Time that subagents have to end cleanly once they were told to stop: a little longer than their
+/// tools have.
 const AGENT_GRACE: Duration = Duration::from_secs(7);
 
 /// The turns that run in a session, by the agent's name. Cheap to clone.
@@ -51,10 +52,10 @@ impl ActiveTurns {
     }
 }
 
-/// Family of an agent: whose it is, and what it therefore shares with others.
+/// Family of an agent: the agent that started it, and the state that they therefore share.
 #[derive(Clone)]
 pub(super) struct Family {
-    /// Id of the session that plugins know, that of the main agent.
+    /// Id of the session that plugins know: the session of the main agent.
     pub(super) session: Arc<str>,
     pub(super) active_turns: ActiveTurns,
     /// Token that ends the turn of the main agent and those of all others.
@@ -78,7 +79,8 @@ pub(super) struct TurnScope {
     pub(super) number: u32,
     /// Token that is set when the turn is interrupted.
     pub(super) cancel: CancellationToken,
-    /// Whether the turn has ended. Hooks that run later, in the background or as the session ends, still find its scope.
+    /// Whether the turn has ended. Hooks that run later, in the background or as the session ends,
+    /// still find its scope.
     is_over: AtomicBool,
     /// Subagents whose caller went away before they had ended; they were told to stop.
     leftover: Mutex<Vec<JoinHandle<()>>>,
@@ -114,7 +116,7 @@ impl TurnScope {
         scope
     }
 
-    /// Notes that the turn has ended: nobody looks at the terminal for it any more.
+    /// Notes that the turn has ended: from then on the terminal is not watched for it.
     pub(super) fn ends(&self) {
         self.is_over.store(true, Ordering::Release);
     }
@@ -138,7 +140,7 @@ impl TurnScope {
         caller
     }
 
-    /// Puts into a caller what the turn has used by now, and the skill that became active last.
+    /// Puts the turn's usage so far into a caller, and the skill that became active last.
     pub(super) fn update(&self, caller: &mut Caller) {
         self.budget.update(caller);
         caller.context.skill = self.skills.latest();
@@ -149,7 +151,8 @@ impl TurnScope {
         lock(&self.leftover).push(agent);
     }
 
-    /// Waits for subagents that were told to stop: their usage counts in this turn, and their sessions must be complete.
+    /// Waits for subagents that were told to stop: their usage counts in this turn, and their
+    /// sessions must be complete.
     pub(super) async fn end_agents(&self) {
         let leftover = std::mem::take(&mut *lock(&self.leftover));
         let ended = futures_util::future::join_all(leftover);

@@ -1,4 +1,5 @@
-//! Receives traces and effects of hooks and passes them to the events, the session file, the log, and the plugin's store.
+//! Receives traces and effects of hooks and passes them to the events, the session file, the log,
+//! and the plugin's store.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,13 +15,14 @@ use crate::point::payload::FailureReport;
 use crate::point::trace::{AccessRecord, Sink, TraceOutcome, TraceRecord};
 use crate::session::{Body, Report, Session};
 
-/// Keeps a value in a plugin's store: name of the plugin, key, value. The store outlives sessions, so it is not the
-/// agent's; whoever builds the agent says where it is.
+/// Keeps a value in a plugin's store: name of the plugin, key, value. The store outlives sessions,
+/// so it is not the agent's; the code that builds the agent says where it is.
 pub type KeepInStore = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
 
 pub(super) struct AgentSink {
     outlet: Outlet,
-    /// Failures of hooks that were not yet passed to the `error` point. Dispatch cannot call hooks from here.
+    /// Failures of hooks that were not yet passed to the `error` point. Dispatch cannot call hooks
+    /// from here.
     failures: Mutex<Vec<FailureReport>>,
     halt: Arc<Halt>,
     agent: Arc<str>,
@@ -46,8 +48,8 @@ impl AgentSink {
         }
     }
 
-    /// Writes down that the audit log has no line of something, and ends the turn where a hook that must see everything did
-    /// not.
+    /// Writes down that the audit log has no line of something, and ends the turn where a hook that
+    /// must see everything did not.
     fn missed(&self, record: &TraceRecord) {
         let is_blocking = matches!(
             record.outcome,
@@ -59,7 +61,8 @@ impl AgentSink {
         }
         let why = record.reason.clone().unwrap_or_default();
         if &*record.plugin == rind_audit::PLUGIN {
-            // Not with the next entry, as other reports: this is what shows that the log is not whole.
+            // Written now and not with the next entry, as other reports are: this entry shows that
+            // the log is not whole.
             self.root.append_or_defer(Body::AuditGap {
                 agent: self.agent.to_string(),
                 turn: record.turn,
@@ -128,7 +131,8 @@ impl Sink for AgentSink {
     }
 }
 
-/// Destination of effects, whether a hook's outcome carries them or a plugin asks for them while it runs.
+/// Destination of effects, whether a hook's outcome carries them or a plugin asks for them while it
+/// runs.
 #[derive(Clone)]
 pub(super) struct Outlet {
     pub(super) session: Arc<Session>,
@@ -160,8 +164,8 @@ impl Outlet {
     }
 }
 
-/// Writes a line of a plugin to the log. `tracing` wants targets that are known when it is compiled, so the plugin's name
-/// is a field.
+/// Writes a line of a plugin to the log. `tracing` wants targets that are known when it is
+/// compiled, so the plugin's name is a field.
 pub(super) fn log(plugin: &str, level: Level, text: &str) {
     match level {
         Level::Debug => tracing::debug!(target: "plugin", plugin, "{text}"),

@@ -50,13 +50,13 @@ pub(crate) struct AgentSpec {
     pub session: Arc<Session>,
     /// Destination of events.
     pub events: Events,
-    /// Keeps what hooks put into their plugin's store.
+    /// Keeps the values that hooks put into their plugin's store.
     pub keep_in_store: KeepInStore,
     /// Limits of a turn.
     pub config: AgentConfig,
     /// Folder the agent works in.
     pub workspace: PathBuf,
-    /// Further parts of the system prompt: skills, what a subagent is to do.
+    /// Further parts of the system prompt: skills, the task of a subagent.
     pub parts: Vec<PromptPart>,
     /// Skills of the session.
     pub skills: Arc<Skills>,
@@ -77,7 +77,8 @@ pub(crate) struct AgentSpec {
 }
 
 impl AgentSpec {
-    /// The agent as a caller of hooks and tools, outside of a turn. `session` is the id of the main agent's.
+    /// The agent as a caller of hooks and tools, outside of a turn. `session` is the id of the main
+    /// agent's.
     pub(super) fn call_context(&self, session: Arc<str>) -> CallContext {
         CallContext {
             session,
@@ -89,7 +90,7 @@ impl AgentSpec {
         }
     }
 
-    /// Adds a built-in tool. As with all of them, no plugin may have its name.
+    /// Adds a built-in tool. As with all built-in tools, no plugin may have its name.
     pub(super) fn add_built_in(&mut self, tool: SharedTool) {
         let name = tool.spec().name.clone();
         let taken = self.tools.remove(&name);
@@ -106,7 +107,7 @@ impl AgentSpec {
     }
 }
 
-/// A fresh id for a subagent: what it is, and some digits.
+/// A fresh id for a subagent: its kind, and some digits.
 pub(super) fn agent_id(kind: &str) -> Arc<str> {
     let id = crate::clock::new_id();
     // The end of an id is random, its beginning the time.

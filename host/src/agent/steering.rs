@@ -1,4 +1,4 @@
-//! Input that comes in while a turn runs.
+//! Input that arrives while a turn runs.
 //!
 //! Owns the two queues and nothing else: the turn takes from them at its safe points.
 
@@ -9,7 +9,8 @@ use crate::lock::lock;
 use crate::message::Attachment;
 use crate::point::payload::{Source, TurnInput};
 
-/// The way to say something to an agent whose turn is running. Cheap to clone; it outlives the turn.
+/// The way to say something to an agent whose turn is running. Cheap to clone; it outlives the
+/// turn.
 #[derive(Clone, Debug, Default)]
 pub struct SteerHandle(Arc<Mutex<Queues>>);
 
@@ -28,7 +29,7 @@ pub(super) struct Queued {
     pub(super) attached: Arc<[Attachment]>,
 }
 
-/// A text that waits, for whoever shows the queue.
+/// A text that waits, for the front end that shows the queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
     /// Number that no other text of this agent has; [`SteerHandle::take_back`] takes it.
@@ -57,8 +58,9 @@ impl Queues {
 }
 
 impl SteerHandle {
-    /// Queues text for the next safe point: before the next request to the model. Tool calls that have not begun by then are
-    /// skipped. Returns its number, which [`Event::SteeringTaken`](crate::event::Event::SteeringTaken) has as well.
+    /// Queues text for the next safe point: before the next request to the model. Tool calls that
+    /// have not begun by then are skipped. Returns its number, which
+    /// [`Event::SteeringTaken`](crate::event::Event::SteeringTaken) has as well.
     pub fn steer(&self, text: impl Into<String>, source: Source) -> u64 {
         self.steer_with(text, source, Vec::new())
     }
@@ -88,7 +90,7 @@ impl SteerHandle {
         self.add(Queue::FollowUps, text.into(), source, attached)
     }
 
-    /// Returns what waits, in the order in which it will be taken.
+    /// Returns the texts that wait, in the order in which they will be taken.
     #[must_use]
     pub fn waiting(&self) -> Vec<Waiting> {
         let queues = self.lock();
@@ -122,8 +124,8 @@ impl SteerHandle {
         !self.lock().steering.is_empty()
     }
 
-    /// Takes back everything that was queued and not taken yet, steering first. For a user who interrupted the turn and
-    /// wants to write something else.
+    /// Takes back everything that was queued and not taken yet, steering first. For a user who
+    /// interrupted the turn and wants to write something else.
     #[must_use]
     pub fn take_all(&self) -> Vec<TurnInput> {
         let mut queues = self.lock();
@@ -136,13 +138,14 @@ impl SteerHandle {
         all.map(|queued| queued.input).collect()
     }
 
-    /// The next text of a queue. It stays there until [`SteerHandle::take`], so that an interrupted turn loses none.
+    /// The next text of a queue. It stays there until [`SteerHandle::take`], so that an interrupted
+    /// turn loses none.
     pub(super) fn next(&self, queue: Queue) -> Option<Queued> {
         self.lock().of(queue).front().cloned()
     }
 
-    /// Takes a text out of its queue. Whether it was still there: who wrote it may have taken it back, and then nobody is to
-    /// read it, and none that was queued since is to go in its place.
+    /// Takes a text out of its queue. Returns whether it was still there: its author may have taken
+    /// it back, and then neither this text nor one that was queued since may be used in its place.
     pub(super) fn take(&self, queue: Queue, taken: &Queued) -> bool {
         let mut queues = self.lock();
         let waiting = queues.of(queue);

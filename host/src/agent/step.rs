@@ -214,7 +214,8 @@ impl Turn<'_> {
             message.extra = None;
         }
         if message.joined_text() != written {
-            // The server put it beside other words, and may have repeated them in it.
+            // The server sent `extra` together with other words, and may have repeated those words
+            // in it.
             message.extra = None;
         }
         mend(&mut message, &self.agent.spec.session.messages());

@@ -14,7 +14,8 @@ use crate::prompt::{self, HostFacts};
 use crate::session::Body;
 
 impl Turn<'_> {
-    /// `system-prompt` collects, `before-system-prompt` edits the parts, `after-system-prompt` the rendered text.
+    /// `system-prompt` collects, `before-system-prompt` edits the parts, `after-system-prompt` the
+    /// rendered text.
     pub(super) async fn build_system(&mut self, decision: Decision) -> Result<(), Stop> {
         let context = PromptContext {
             model: self.agent.spec.model.clone(),
@@ -66,7 +67,7 @@ impl Turn<'_> {
             decision,
             has_tools: !spec.tools.entries().is_empty(),
         });
-        // Of no use to an agent that cannot read them.
+        // The list of skills is useless to an agent that cannot read them.
         let reads_skills = spec.tools.get(TOOL).is_some();
         let own = spec.parts.iter();
         let own = own.filter(|part| reads_skills || !catalogue::is_list(part));
@@ -89,7 +90,8 @@ impl Turn<'_> {
         parts
     }
 
-    /// Keeps the stable parts as the first turn made them: a change there would make the provider read everything anew.
+    /// Keeps the stable parts as the first turn made them: a change there would make the provider
+    /// read everything anew.
     fn freeze(&mut self, parts: Vec<PromptPart>) -> Vec<PromptPart> {
         let (stable, rest): (Vec<_>, Vec<_>) = parts
             .into_iter()

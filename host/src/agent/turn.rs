@@ -1,8 +1,9 @@
 //! One turn from its start to its end.
 //!
-//! [`Turn::run`] wraps the turn's body in one `select`: when the user interrupts, the body is dropped at whatever await it
-//! stands, and [`Turn::end`] puts the session in order. So the body itself has no branches for cancellation, and all it has
-//! to do is to keep what must survive in the turn and not in its own variables.
+//! [`Turn::run`] wraps the turn's body in one `select`: when the user interrupts, the body is
+//! dropped at its current await, and [`Turn::end`] puts the session in order. So the body itself
+//! has no branches for cancellation, and all it has to do is to keep the data that must survive in
+//! the turn and not in its own variables.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,8 +29,8 @@ use crate::point::payload::{Source, TurnInput};
 use crate::provider::SystemBlock;
 use crate::session::Body;
 
-/// Time that tools have, after the user interrupted, to stop by themselves and report what they did so far. A little longer
-/// than what a call is given once its token is set.
+/// Time that tools have, after the user interrupted, to stop by themselves and report their work so
+/// far. A little longer than the time that a call gets once its token is set.
 const TOOL_GRACE: Duration = Duration::from_secs(5);
 
 /// Maximum number of consecutive answers cut by a token limit. A model that does not write less
@@ -51,7 +52,7 @@ const EMPTY: &str =
 const EMPTY_AGAIN: &str =
     "the model gave an empty answer twice in a row; ask again, or choose another model with /model";
 
-/// Note for the model about what a dropped turn left open.
+/// Note for the model about calls that a dropped turn left open.
 const DROPPED: &str = "[interrupted: the turn before was dropped before this call had a result]";
 
 #[derive(Clone, Debug)]
@@ -67,9 +68,10 @@ pub(super) enum Work {
 impl Agent {
     /// Runs one turn: from `input` to the final output.
     ///
-    /// However the turn ends, every tool call in the session has a result and `turn-end` has fired. A set `cancel` ends it
-    /// at the next await with [`StopReason::Cancelled`](crate::point::payload::StopReason::Cancelled). When this future is
-    /// dropped instead, the next turn closes what was left open.
+    /// However the turn ends, every tool call in the session has a result and `turn-end` has fired.
+    /// A set `cancel` ends it at the next await with
+    /// [`StopReason::Cancelled`](crate::point::payload::StopReason::Cancelled). If this future is
+    /// dropped instead, the next turn closes the calls that it left open.
     ///
     /// # Errors
     /// Only when the host itself fails, which means: the session cannot be written.
@@ -93,8 +95,9 @@ impl Agent {
         turn.run().await
     }
 
-    /// Replaces all but the newest messages with a summary, as compaction does when a conversation grows too long. It is a turn
-    /// that answers nothing: hooks of compaction may use all of a turn, and what they use is counted.
+    /// Replaces all but the newest messages with a summary, as compaction does when a conversation
+    /// grows too long. It is a turn that answers nothing: hooks of compaction may use all of a
+    /// turn, and their usage is counted.
     ///
     /// # Errors
     /// The session cannot be written.
@@ -277,7 +280,7 @@ impl<'a> Turn<'a> {
                     .await?;
                 continue;
             }
-            // What was left out, and nothing said in its place, is no reason to ask the model again.
+            // A text that a hook removed without a replacement is no reason to ask the model again.
             if step.goes_on || self.take_steering().await? {
                 continue;
             }

@@ -1,8 +1,9 @@
-//! Text of the model as those see it who watch a turn: the screen and programs that read its events.
+//! Text of the model as those see it who watch a turn: the screen and programs that read its
+//! events.
 //!
-//! Owns the rule that no event holds such text before the hooks that judge it have let it through, whether it is beside the answer or
-//! in the arguments of a call. It must not know who watches. What is asked of a person before a call, and what the session
-//! keeps, is the text as it is.
+//! Owns the rule that no event holds such text before the hooks that judge it have let it through,
+//! in the answer as well as in the arguments of a call. It must not know who watches. The question
+//! to a person before a call, and the session's entries, hold the original text.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +19,8 @@ use crate::point::streaming::Streaming;
 /// Name in the arguments of a call that are not shown, before the reason.
 const NOT_SHOWN: &str = "not_shown";
 
-/// Reason why arguments are not shown that are judged otherwise as a whole than one by one, or are too many for that.
+/// Reason why arguments are not shown that are judged otherwise as a whole than one by one, or are
+/// too many for that.
 const CHANGED: &str = "plugins change what stands in these arguments";
 
 /// Name of a tool that is not shown.
@@ -108,7 +110,7 @@ impl Emitter {
         if !text.is_empty() {
             shown.set_text(match judged {
                 Some(text) => text,
-                // The text of a task is that of a call of the parent agent.
+                // The text of a task belongs to a call of the parent agent.
                 None if message.origin == Some(Origin::Agent) => {
                     self.call_text_for_watchers(caller, text).await
                 }
@@ -118,8 +120,8 @@ impl Emitter {
         shown
     }
 
-    /// Returns a call for observers: its arguments as hooks of `output-delta` let them through. Hooks that judge whole answers
-    /// alone have seen the call in its answer.
+    /// Returns a call for observers: its arguments as hooks of `output-delta` let them through.
+    /// Hooks that judge whole answers alone have seen the call in its answer.
     pub(super) async fn call_for_watchers(&self, caller: &Caller, call: &ToolCall) -> ToolCall {
         let mut shown = ToolCall {
             extra: None,
@@ -216,7 +218,7 @@ fn n_values(value: &Value) -> usize {
     }
 }
 
-/// The texts and numbers of a value, as they would be read: without what JSON escapes.
+/// The texts and numbers of a value, in readable form: without the escapes of JSON.
 fn readable(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

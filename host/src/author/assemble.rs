@@ -18,8 +18,8 @@ use crate::disk::exchange;
 /// Maximum depth of a plugin's directory.
 const MAX_DEPTH: u32 = 16;
 
-/// Files and directories that belong to a plugin, besides the component, each with its maximum
-/// depth.
+/// Files and directories that belong to a plugin, in addition to the component, each with its
+/// maximum depth.
 const PARTS: [(&str, u32); 4] = [
     ("plugin.toml", 0),
     ("README.md", 0),

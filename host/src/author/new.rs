@@ -196,8 +196,8 @@ pub struct Created {
     pub workspace: Option<PathBuf>,
 }
 
-/// Creates `parent/name` with a plugin in it. Overwrites nothing. If an error occurs, no directory
-/// is left behind.
+/// Creates `parent/name` with a plugin in it. Overwrites nothing. If an error occurs, the new
+/// directory is removed.
 ///
 /// # Errors
 /// The name is invalid, the path exists, or a file could not be written.

@@ -12,7 +12,7 @@ use crate::point::catalog;
 
 pub(super) const WORLD: &str = "component";
 
-/// Interfaces that plugins may export besides points.
+/// Interfaces that plugins may export in addition to points.
 const OTHERS: [&str; 4] = ["tools", "implement", "loop", "commands"];
 
 /// Interfaces with types only. They grant nothing, but bindings need them.

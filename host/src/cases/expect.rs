@@ -103,8 +103,8 @@ pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
     found
 }
 
-/// Collects the differences between a value and the expected one. Of a table, only the given fields
-/// are compared; of a list, every item.
+/// Collects the differences between a value and the expected one. In a table, only the given fields
+/// are compared; in a list, every item.
 fn beneath(place: &str, expected: &Value, is: Option<&Value>, found: &mut Vec<String>) {
     let is_same = match (expected, is) {
         (Value::Object(fields), Some(Value::Object(is))) => {

@@ -1,8 +1,8 @@
 //! Plugins that the plugin of a case needs: its dependencies, and the owners of points that it
 //! implements.
 //!
-//! Needed plugins are searched in sibling directories, the usual layout of a repository. This module must not
-//! know how plugins are loaded: the loader reports missing ones.
+//! Needed plugins are searched in sibling directories, the usual layout of a repository. This
+//! module must not know how plugins are loaded: the loader reports missing ones.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -101,8 +101,8 @@ fn is_written(text: &str) -> bool {
 }
 
 impl Snapshot {
-    /// Creates the snapshot of a case in the file `cases`. Of the workspace, it contains only the
-    /// changes by the turn.
+    /// Creates the snapshot of a case in the file `cases`. It contains only the workspace files
+    /// that the turn changed.
     ///
     /// # Errors
     /// The behavior cannot be written as TOML.

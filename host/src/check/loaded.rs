@@ -31,7 +31,7 @@ pub(crate) const BUILT_IN_COMMANDS: [&str; 14] = [
 ];
 
 /// Minimum length of a useful description, in characters: shorter ones do not tell a model when to
-/// call a tool, or a person what a command does.
+/// call a tool, or a person the effect of a command.
 const MIN_DESCRIPTION_CHARS: usize = 12;
 
 /// Checks the tools and commands of a loaded plugin.

@@ -1,7 +1,7 @@
 //! Checks of the manifest against the component: unused requests, and limits without effect.
 //!
-//! The component's imports and exports show what the plugin can use; a request beyond that only
-//! makes the grant question longer.
+//! The component's imports and exports show the capabilities that the plugin can use; a request
+//! beyond that only makes the grant question longer.
 
 use std::time::Duration;
 

@@ -19,7 +19,8 @@ use crate::tool::policy::PolicyMode;
 #[derive(Debug, Parser)]
 #[command(name = "rind", version, after_help = super::exit_code::HELP)]
 pub(super) struct Args {
-    /// Without one: `rind chat`, also with its options (`rind -c`) or a first prompt (`rind "fix the test"`)
+    /// Without one: `rind chat`, also with its options (`rind -c`) or a first prompt
+    /// (`rind "fix the test"`)
     #[command(subcommand)]
     pub(super) command: Option<Command>,
 }
@@ -30,16 +31,19 @@ pub(super) enum Command {
     Chat(ChatArgs),
     /// Run one turn: give the model a task and print its answer
     Run(RunArgs),
-    /// Run the loops of plugins side by side until all are done or Ctrl-C; nobody is asked anything meanwhile
+    /// Run the loops of plugins side by side until all are done or Ctrl-C; nobody is asked anything
+    /// meanwhile
     Serve(ServeArgs),
-    /// See it work: a scripted turn on real files in a temporary folder, with the first-party plugins
+    /// See it work: a scripted turn on real files in a temporary folder, with the first-party
+    /// plugins
     Demo(DemoArgs),
     /// Make, build, list, inspect, switch and install plugins, and take back what they were granted
     Plugin {
         #[command(subcommand)]
         command: PluginCommand,
     },
-    /// Make, list, check, test, install, migrate and derive skills: guidance that the model reads when it needs it
+    /// Make, list, check, test, install, migrate and derive skills: guidance that the model reads
+    /// when it needs it
     Skill {
         #[command(subcommand)]
         command: SkillCommand,
@@ -127,8 +131,8 @@ pub(super) struct RunArgs {
     pub(super) steer_from: Option<PathBuf>,
 }
 
-/// Questions are answered as where there is no terminal: grant permissions with `--grant` or before, and allow tool calls with
-/// rules in [tools] or `--yes`.
+/// Questions are answered as where there is no terminal: grant permissions with `--grant` or
+/// before, and allow tool calls with rules in [tools] or `--yes`.
 #[derive(Debug, ClapArgs)]
 pub(super) struct ServeArgs {
     #[command(flatten)]
@@ -214,7 +218,8 @@ pub(super) struct PluginArgs {
     /// Load the plugin, or the plugins, in this folder as well.
     #[arg(long, value_name = "PATH")]
     pub(super) plugin: Vec<PathBuf>,
-    /// Load no plugins but those of `--plugin`, and audit-log, which only the administrator can switch off
+    /// Load no plugins but those of `--plugin`, and audit-log, which only the administrator can
+    /// switch off
     #[arg(long)]
     pub(super) no_plugins: bool,
     /// Leave this plugin out, also where nothing would run without it
@@ -246,7 +251,8 @@ pub(super) struct ShowArgs {
     /// Print every event as a line of JSON on standard output
     #[arg(long)]
     pub(super) json: bool,
-    /// Show the turn as a tree with every hook, what it did, and how long it took; `--trace=full` folds and cuts nothing
+    /// Show the turn as a tree with every hook, what it did, and how long it took; `--trace=full`
+    /// folds and cuts nothing
     #[arg(
         long,
         value_name = "HOW",
@@ -343,9 +349,11 @@ pub(super) enum PluginCommand {
     Build(BuildArgs),
     /// Find faults of plugins before anybody installs them; exit code 1 when there are any
     Check(super::check::CheckArgs),
-    /// Run the cases of plugins, `tests/*.toml`, in the real sandbox, warm and cold; exit code 1 when one fails
+    /// Run the cases of plugins, `tests/*.toml`, in the real sandbox, warm and cold; exit code 1
+    /// when one fails
     Test(super::case::TestArgs),
-    /// Watch a plugin that is being written: build it after each change, and replace it in a running session
+    /// Watch a plugin that is being written: build it after each change, and replace it in a
+    /// running session
     Dev(super::plugin::dev::DevArgs),
     /// Call one tool of a plugin by hand, and show the trace; the operator's rules hold as in a run
     Call(super::case::CallArgs),
@@ -410,10 +418,12 @@ pub(super) struct GrantsArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct BuildArgs {
-    /// Folders of plugins, each with `plugin.toml` and `Cargo.toml`, `package.json` or `pyproject.toml`
+    /// Folders of plugins, each with `plugin.toml` and `Cargo.toml`, `package.json` or
+    /// `pyproject.toml`
     #[arg(required = true, value_name = "DIR")]
     pub(super) dirs: Vec<PathBuf>,
-    /// Assemble each plugin in `OUT/NAME`, ready to be copied elsewhere, in place of writing into its own folder
+    /// Assemble each plugin in `OUT/NAME`, ready to be copied elsewhere, in place of writing into
+    /// its own folder
     #[arg(long, value_name = "OUT")]
     pub(super) out: Option<PathBuf>,
 }
@@ -422,7 +432,8 @@ pub(super) struct BuildArgs {
 pub(super) enum SessionCommand {
     /// List all sessions, the last used first
     List(JsonArgs),
-    /// Say who put what into the system prompt of each turn, what changed, and what that cost the provider's cache
+    /// Say who put what into the system prompt of each turn, what changed, and what that cost the
+    /// provider's cache
     Prompt(SessionPromptArgs),
     /// Show what the plugin audit-log wrote of a session, and check that nothing of it was touched
     Audit(AuditArgs),
@@ -440,7 +451,8 @@ pub(super) struct SessionPromptArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct AuditArgs {
-    /// The session: its id, the beginning of it, or `last`; `ID/agents/AGENT` shows what a subagent did
+    /// The session: its id, the beginning of it, or `last`; `ID/agents/AGENT` shows what a subagent
+    /// did
     #[arg(default_value = "last", value_name = "ID", add = completion::sessions())]
     pub(super) session: String,
     /// Check the log, and exit with 1 when it is broken

@@ -70,7 +70,7 @@ pub(super) async fn check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::of(is_fine))
 }
 
-/// Each tool of loaded plugins, behind the name of its plugin.
+/// Each tool of loaded plugins, after the name of its plugin.
 fn tools_of(plugins: &PluginSet) -> impl Iterator<Item = (String, String)> {
     let plugins = plugins.plugins.iter();
     plugins.flat_map(|plugin| {

@@ -1,4 +1,4 @@
-//! Changes of a file of settings: some values, and the rest of the file as it is.
+//! Changes of a file of settings: some values change, and the rest of the file stays the same.
 
 use std::fs;
 use std::path::Path;

@@ -192,7 +192,7 @@ async fn ask(offered: &[Offered], paths: &Paths) -> Option<Choice> {
     screen.ask(parse).await
 }
 
-/// Reads a key and keeps it when its issuer takes it. Whether it did.
+/// Reads a key and keeps it when its issuer takes it. Returns whether the issuer accepted it.
 async fn read_key(paths: &Paths) -> anyhow::Result<bool> {
     let line = terminal::read_secret(|| at_once("  the key (it is not shown): ")).await;
     at_once("\n");

@@ -12,7 +12,7 @@ use crate::grant::ask::{Ask, Question, Yes};
 use crate::grant::project::Projects;
 use crate::paths::{ADMIN_POLICY, Paths};
 
-/// The person at the terminal, who is asked for permissions of plugins.
+/// The person at the terminal, who decides on permissions of plugins.
 pub(super) struct TerminalAsk;
 
 impl Ask for TerminalAsk {

@@ -157,7 +157,7 @@ fn chat_where_it_can() -> Option<Command> {
     has_terminal.then(|| Command::Chat(ChatArgs::default()))
 }
 
-/// The help that stands in for a missing command.
+/// The help that replaces a missing command.
 fn no_command() -> clap::Error {
     let mut command = Args::command();
     let help = command.render_help();

@@ -27,8 +27,8 @@ use crate::tool::approval::{Approver, DenyAll};
 use crate::tool::builtin::Commands as ShellCommands;
 use crate::tool::policy::ToolPolicy;
 
-/// The terminal that a run starts at. A person at it is asked about trust, grants and a first
-/// model.
+/// The terminal that a run starts at. At a terminal the person is asked about trust, grants and a
+/// first model.
 struct TerminalFrontend {
     /// Whether a person at it answers questions.
     has_terminal: bool,

@@ -328,7 +328,8 @@ mod tests {
             assert!(fitted.rows.len() <= n_rows, "{n_rows}: {fitted:?}");
             let first = bare(&fitted.rows[0]);
             assert_eq!(first, "? bash wants to run ", "{n_rows}");
-            // Two rows that ask, thirty of the block, one of the reason, two of what is covered.
+            // Two rows for the question, thirty for the block, one for the reason, two for the
+            // grants that it covers.
             assert_eq!(fitted.is_cut, n_rows < 35, "{n_rows}: {fitted:?}");
         }
         assert!(screen(30).fitted(20, 0).rows.is_empty());

@@ -135,7 +135,7 @@ async fn alone(
     Ok(ExitStatus::Done)
 }
 
-/// Text of an outcome for the shell, where nothing goes on after a command.
+/// Text of an outcome for the shell, where the run ends after a command.
 fn said(outcome: Outcome) -> anyhow::Result<Option<String>> {
     match outcome {
         Outcome::Text(text) | Outcome::Prompt { text, .. } => Ok(Some(text)),
@@ -282,8 +282,8 @@ pub(super) async fn show_all(
                 is_over = n_events == 0;
             }
             // Close the receiver instead of waiting for all senders to drop. Events sent before
-            // still arrive, also behind an event that another thread is still sending: until that
-            // is complete, `recv_many` waits.
+            // still arrive, also after an event that another thread is still sending: until that is
+            // complete, `recv_many` waits.
             () = over.cancelled(), if !events.is_closed() => events.close(),
             () = cancel.cancelled(), if !is_interrupted => {
                 is_interrupted = true;

@@ -59,8 +59,8 @@ impl AnySignal {
         .await;
     }
 
-    /// Cancels the turn at the first signal, and ends the process at the second, in case the orderly
-    /// shutdown hangs.
+    /// Cancels the turn at the first signal, and ends the process at the second, in case the
+    /// orderly shutdown hangs.
     pub(super) async fn pass_on(mut self, cancel: CancellationToken) {
         self.recv().await;
         cancel.cancel();

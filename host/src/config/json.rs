@@ -1,8 +1,8 @@
 //! Settings in JSON: `config.json` means the same as `config.toml`, in another notation.
 //!
 //! A null is a setting that is not given. Errors name the line, as for TOML: `serde_json` has no
-//! spans, so positions come from errors raised at the right place. Must not know what sections
-//! mean. Start from [`table`].
+//! spans, so positions come from errors raised at the right place. Must not know the meaning of
+//! sections. Start from [`table`].
 
 use std::fmt;
 use std::marker::PhantomData;

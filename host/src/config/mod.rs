@@ -162,8 +162,8 @@ impl Layer {
         })
     }
 
-    /// Changes the line of an error from that of a list to that of the invalid element: serde
-    /// reports an error inside an element at the position of the whole list.
+    /// Changes the line of an error from the line of a list to the line of the invalid element:
+    /// serde reports an error inside an element at the position of the whole list.
     fn at_element<T: Section>(&self, mut error: Error) -> Error {
         let Error::Invalid { line, message, .. } = &mut error else {
             return error;

@@ -9,6 +9,13 @@ use serde::de::{Deserialize, Deserializer, Error};
 
 /// Reads a number from `MIN` to `MAX`.
 ///
+/// For example:
+///
+/// ```text
+/// within::<1, 60>    5     ->  5
+/// within::<1, 60>    0     ->  error: 0 is out of range; write a number from 1 to 60
+/// ```
+///
 /// # Errors
 /// The value is not a number or is out of range.
 pub fn within<'de, const MIN: u64, const MAX: u64, N, D>(deserializer: D) -> Result<N, D::Error>

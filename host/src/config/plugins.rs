@@ -1,6 +1,20 @@
 //! Settings of plugins: the section `[plugins.NAME]`.
 //!
 //! Data only. The plugin loader applies it, and checks `config` against the plugin's own schema.
+//!
+//! For example:
+//!
+//! ```toml
+//! [plugins.guard]
+//! priority = 10
+//! on_failure = "block"
+//!
+//! [plugins.guard.hooks.pre-tool]
+//! timeout_seconds = 5
+//!
+//! [plugins.guard.config]
+//! words = ["secret"]
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -80,6 +80,17 @@ fn longest_run(text: &str) -> usize {
     longest
 }
 
+/// Returns the first sentence of the first paragraph, or the whole paragraph if no sentence ends in
+/// it.
+///
+/// For example:
+///
+/// ```text
+/// Reads a file. Then more.      ->  Reads a file.
+/// Uses `a.b. c` here. More      ->  Uses `a.b. c` here.
+/// Formats, e.g. TOML. More      ->  Formats, e.g. TOML.
+/// Version 0.1.0 of it. X        ->  Version 0.1.0 of it.
+/// ```
 pub(super) fn first_sentence(text: &str) -> &str {
     let paragraph = text.trim_start();
     let end = paragraph.find("\n\n").unwrap_or(paragraph.len());

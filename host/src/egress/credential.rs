@@ -77,6 +77,15 @@ pub struct Template(Vec<Part>);
 impl Template {
     /// Parses a template such as `Bearer {TOKEN}`. The error completes a sentence.
     ///
+    /// For example:
+    ///
+    /// ```text
+    /// Bearer {TOKEN}       one secret
+    /// {USER}:{PASSWORD}    two secrets
+    /// Bearer               error: has no placeholder like `{TOKEN}` for a secret
+    /// {token}              error: names begin with a letter of A-Z
+    /// ```
+    ///
     /// # Errors
     /// There is no placeholder or too many, a name does not match `[A-Z][A-Z0-9_]*`, a brace is
     /// unbalanced, or the text is not valid in a header.

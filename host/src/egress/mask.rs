@@ -7,6 +7,14 @@
 //! server that cooperates with the plugin: it knows the secret and can encode it in any other way.
 //!
 //! Start from [`Mask`].
+//!
+//! For example:
+//!
+//! ```text
+//! sent:      authorization: Bearer s3cr3t/p+q=42
+//! answer:    invalid key s3cr3t/p…                     ->  invalid key [masked: TOKEN]…
+//! answer:    {"key": "s3cr3t%2Fp%2Bq%3D42"}            ->  {"key": "[masked: TOKEN]"}
+//! ```
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -175,6 +183,12 @@ fn spellings(secret: &str) -> Vec<String> {
 
 /// Returns the truncations of a secret: every prefix and suffix of at least half its length. For a
 /// long secret only one of each, because all suffixes together need memory quadratic in the length.
+///
+/// For example:
+///
+/// ```text
+/// abcdefgh    ->  abcd, efgh, abcde, defgh, abcdef, cdefgh, abcdefg, bcdefgh
+/// ```
 fn cut(secret: &str) -> Vec<String> {
     let half = secret.len().div_ceil(2);
     let n_cuts = if secret.len() <= MAX_CUT_BYTES {

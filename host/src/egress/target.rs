@@ -108,6 +108,12 @@ impl Target {
 
     /// Formats the target for records: method, scheme, host, port and path. The query, which may
     /// hold secrets, is left out. Printable and shortened.
+    ///
+    /// For example:
+    ///
+    /// ```text
+    /// GET https://a.example/items?token=1    ->  GET https://a.example:443/items
+    /// ```
     pub(super) fn name(&self, method: &str) -> String {
         let text = format!("{method} {}{}", self.origin(), self.url.path());
         clean(&text, MAX_NAME_BYTES)
@@ -120,6 +126,14 @@ impl Target {
     }
 
     /// Finds the target in the granted hosts.
+    ///
+    /// The first pattern is in `hosts`, the second in `private`:
+    ///
+    /// ```text
+    /// granted hosts           URL                            result
+    /// https://a.example       https://a.example/             public addresses
+    /// http://127.0.0.1:81     http://127.0.0.1:82/           refused: not among the hosts
+    /// ```
     pub(super) fn allowed(&self, granted: &Granted) -> Result<AllowedAddresses, Error> {
         let is_it = |pattern: &&crate::grant::HostPattern| {
             pattern.matches(self.scheme, &self.host, self.port)

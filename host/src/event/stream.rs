@@ -31,8 +31,8 @@ const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
 
 const MAIN: &str = "main";
 
-/// One line of the event stream of Rind. The first one is session-opened, which names the version of the stream. Readers
-/// leave out events and fields that they do not know.
+/// One line of the event stream of Rind. The first one is session-opened, which names the version
+/// of the stream. Readers leave out events and fields that they do not know.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 pub struct Stamped {
     /// Time in UTC: RFC 3339 with microseconds, as in `2026-01-31T09:30:00.123456Z`.
@@ -44,7 +44,8 @@ pub struct Stamped {
     /// Agent in which it happened: `main`, or the id of a subagent.
     #[schemars(with = "String")]
     pub agent: Arc<str>,
-    /// Number of the turn of this agent that started last, 0 before the first. A hook or an access outside a turn says 0.
+    /// Number of the turn of this agent that started last, 0 before the first. A hook or an access
+    /// outside a turn says 0.
     pub turn: u32,
     /// Number of the last step that started in the turn, 0 before the first.
     pub step: u32,

@@ -23,9 +23,9 @@ pub enum FolderError {
     /// The directory was granted for reading only.
     #[error("the folder was granted to read, not to write")]
     ReadOnly,
-    /// The path controls what runs: `.rind` configures Rind, and `.git` decides which programs git
-    /// runs. A file named `HEAD` would turn any directory into a repository. Plugins must not write
-    /// there.
+    /// The path controls which programs run: `.rind` configures Rind, and `.git` decides which
+    /// programs git runs. A file named `HEAD` would turn any directory into a repository. Plugins
+    /// must not write there.
     #[error(
         "`.rind`, `.git`, other repositories and files named `HEAD` control Rind and git in this project; plugins cannot \
          write there"

@@ -234,7 +234,8 @@ impl GrantedFolders {
             .map(|(number, _)| number)
     }
 
-    /// Returns the access at `names`, reached through `grant`: that of the most specific grant.
+    /// Returns the access at `names`, reached through `grant`: the access of the most specific
+    /// grant.
     fn access(&self, grant: &Grant, names: &[String]) -> Access {
         self.find(grant.folder.root, names)
             .map_or(grant.access, |number| self.grants[number].access)

@@ -71,7 +71,7 @@ impl ResolvedPath {
         }
     }
 
-    /// Returns the metadata; for a symlink that of the link, not of its target.
+    /// Returns the metadata; for a symlink the metadata of the link, not of its target.
     pub fn metadata(&self) -> io::Result<Metadata> {
         self.folder.symlink_metadata(&self.name)
     }

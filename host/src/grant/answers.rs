@@ -74,7 +74,7 @@ impl GrantAnswer {
 pub struct AnswersError {
     /// Path of the file of answers.
     pub path: PathBuf,
-    /// Problem, and what to do.
+    /// Problem and remedy.
     pub message: String,
 }
 

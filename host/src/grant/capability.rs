@@ -150,6 +150,17 @@ impl Capability {
 }
 
 /// Displays the text form, as in `policy.toml`, after `--grant` and in the list of answers.
+///
+/// For example:
+///
+/// ```text
+/// session
+/// read:workspace/docs
+/// network:*.example.com:8443
+/// private-network:http://127.0.0.1:8080
+/// credential:authorization@api.github.com
+/// tool:read_file
+/// ```
 impl std::fmt::Display for Capability {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

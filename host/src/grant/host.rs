@@ -52,6 +52,16 @@ enum Name {
 
 /// A pattern of hosts: scheme, host and port. The default scheme is `https`, the default port that
 /// of the scheme.
+///
+/// For example:
+///
+/// ```text
+/// api.github.com         https://API.github.com     matches: names have no case
+/// api.github.com         http://api.github.com      no: the scheme is https
+/// *.github.com           https://a.b.github.com     matches
+/// *.github.com           https://github.com         no: only subdomains
+/// http://127.0.0.1:81    http://127.0.0.1:82        no: another port
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostPattern {

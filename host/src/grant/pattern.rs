@@ -1,5 +1,17 @@
 //! Patterns of capabilities in policy and flags: `network`, `network:*.github.com`,
 //! `read:workspace/docs`.
+//!
+//! For example:
+//!
+//! ```text
+//! pattern            capability           allow covers it   deny touches it
+//! read               write:workspace/a    no                yes
+//! write              read:workspace/a     yes               no
+//! write:workspace    write:workspace/a    yes               yes
+//! network:*.b        network:a.b          yes               yes
+//! network:a.b        network:*.b          no                yes
+//! tool:read_*        tool:bash            no                no
+//! ```
 
 use globset::{Glob, GlobMatcher};
 use serde::Deserialize;

@@ -8,6 +8,17 @@
 //! its digest.
 //!
 //! Start from [`Policy::ruling`].
+//!
+//! For example:
+//!
+//! ```toml
+//! [trust.user]
+//! deny = ["private-network"]
+//!
+//! [plugins.web-fetch]
+//! allow = ["network:*.example.com"]
+//! ask = ["model"]
+//! ```
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -193,8 +204,9 @@ impl Policy {
         self.files.iter().find_map(passed_over)
     }
 
-    /// Reports names in the policy that no known plugin has but that are nearly one's, with the place of each. Other names may be
-    /// those of plugins that an administrator denies before anybody installs them.
+    /// Reports names in the policy that no known plugin has but that are nearly one's, with the
+    /// place of each. Other names may be those of plugins that an administrator denies before they
+    /// are installed.
     #[must_use]
     pub fn misspelt(&self, known: &[&str]) -> Vec<String> {
         let names = self.files.iter().flat_map(|(file, lists)| {

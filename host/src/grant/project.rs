@@ -21,7 +21,7 @@ use crate::disk::{lock_beside, read_if_present, replace_private};
 pub struct ProjectError {
     /// The folder or file.
     pub path: PathBuf,
-    /// Problem, and what to do.
+    /// Problem and remedy.
     pub message: String,
 }
 

@@ -1,6 +1,6 @@
 //! Capabilities in plain words, for questions and reports.
 //!
-//! Pure. The output is printable and a single line, whatever text a manifest contains.
+//! Pure. The output is printable and a single line for any text of a manifest.
 
 use super::{Access, Capability, ExternalCall, Folder, Granted, HostPattern, Root};
 use crate::text::clean;
@@ -14,6 +14,15 @@ fn named(text: &str) -> String {
 }
 
 /// Describes a capability, as a phrase after "may": "read files in workspace/docs".
+///
+/// For example:
+///
+/// ```text
+/// write:workspace           read and write files in workspace
+/// network:api.github.com    talk to https://api.github.com
+/// model                     ask the model, which costs tokens
+/// tool:read_file            call the tool read_file
+/// ```
 #[must_use]
 pub fn in_words(capability: &Capability) -> String {
     match capability {

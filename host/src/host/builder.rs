@@ -30,8 +30,8 @@ use crate::tool::policy::{Policy, PolicyMode, ToolPolicy};
 use crate::tool::registry::ToolRegistry;
 use crate::tool::workspace::Workspace;
 
-/// The parts of a [`Host`]. What is not set is the most careful: no tools, no plugins, nobody to ask, and nothing that outlives
-/// the host.
+/// The parts of a [`Host`]. Every part has the most careful default: no tools, no plugins, no
+/// approver, and no files that outlive the host.
 #[derive(Default)]
 pub struct HostBuilder {
     provider: Option<(Arc<dyn Provider>, String)>,
@@ -69,15 +69,16 @@ impl HostBuilder {
         self
     }
 
-    /// Keeps sessions, plugins' stores, answers and compiled components in this folder, which is made when it is missing. The
-    /// default is a temporary folder that goes with the host.
+    /// Keeps sessions, plugins' stores, answers and compiled components in this folder, which is
+    /// made when it is missing. The default is a temporary folder that goes with the host.
     #[must_use]
     pub fn home(mut self, folder: impl Into<PathBuf>) -> Self {
         self.home = Some(folder.into());
         self
     }
 
-    /// Has agents work in this folder. The default is an empty temporary one that goes with the host.
+    /// Has agents work in this folder. The default is an empty temporary one that goes with the
+    /// host.
     #[must_use]
     pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
         self.workspace = Some(folder.into());
@@ -98,7 +99,8 @@ impl HostBuilder {
         self
     }
 
-    /// Loads the plugins of [`PluginFolders`](super::PluginFolders), or takes a set that is loaded already.
+    /// Loads the plugins of [`PluginFolders`](super::PluginFolders), or takes a set that is loaded
+    /// already.
     #[must_use]
     pub fn plugins(mut self, plugins: impl Into<Plugins>) -> Self {
         self.plugins = plugins.into();
@@ -112,7 +114,8 @@ impl HostBuilder {
         self
     }
 
-    /// Gives the model all built-in tools: those for files, and `bash`, whose commands run as `commands` says.
+    /// Gives the model all built-in tools: those for files, and `bash`, whose commands run as
+    /// `commands` says.
     #[must_use]
     pub fn built_in_tools(mut self, commands: impl Into<Commands>) -> Self {
         self.built_in = BuiltIn::All(Box::new(commands.into()));
@@ -126,23 +129,26 @@ impl HostBuilder {
         self
     }
 
-    /// Gives sessions these skills: the model reads them with the tool `skill`, [`Session::invoke_skill`](super::Session::invoke_skill)
-    /// runs one for a person. While one is active, calls are kept to the tools that it leaves.
+    /// Gives sessions these skills: the model reads them with the tool `skill`,
+    /// [`Session::invoke_skill`](super::Session::invoke_skill) runs one for a person. While one is
+    /// active, calls are kept to the tools that it leaves.
     #[must_use]
     pub fn skills(mut self, skills: impl Into<Arc<Skills>>) -> Self {
         self.skills = skills.into();
         self
     }
 
-    /// Binds a hook to the point `P`. It is called as a plugin's would be: in the order of priorities, within its deadline, and
-    /// with a trace record; it goes by the name in `spec`, which no plugin may have.
+    /// Binds a hook to the point `P`. It is called as a plugin's would be: in the order of
+    /// priorities, within its deadline, and with a trace record; it goes by the name in `spec`,
+    /// which no plugin may have.
     #[must_use]
     pub fn hook<P: Point>(mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) -> Self {
         self.hooks.push(Bind::new(spec, hook));
         self
     }
 
-    /// Binds a function to the point `P`, with the defaults of [`HookSpec::of`]. It must return soon: nothing can stop it.
+    /// Binds a function to the point `P`, with the defaults of [`HookSpec::of`]. It must return
+    /// soon: nothing can stop it.
     #[must_use]
     pub fn on<P: Point>(
         self,
@@ -153,14 +159,16 @@ impl HostBuilder {
         self.hook::<P>(HookSpec::of::<P>(name), Arc::new(hook))
     }
 
-    /// Calls programs as hooks, in place of those given before. They run as `commands` says, like those of `bash`.
+    /// Calls programs as hooks, in place of those given before. They run as `commands` says, like
+    /// those of `bash`.
     #[must_use]
     pub fn scripts(mut self, scripts: Vec<Script>, commands: impl Into<Commands>) -> Self {
         self.scripts = (scripts.into_iter().map(Arc::new).collect(), commands.into());
         self
     }
 
-    /// Decides on tool calls with this policy. The default allows what only reads, and asks about the rest.
+    /// Decides on tool calls with this policy. The default allows calls that only read, and asks
+    /// about the rest.
     #[must_use]
     pub fn policy(mut self, policy: Arc<dyn Policy>) -> Self {
         self.policy = Some(policy);
@@ -174,8 +182,8 @@ impl HostBuilder {
         self
     }
 
-    /// Calls a function with every event of every session, in the task of its agent: it must return soon.
-    /// [`Session::events`](super::Session::events) is a channel for those of one session.
+    /// Calls a function with every event of every session, in the task of its agent: it must return
+    /// soon. [`Session::events`](super::Session::events) is a channel for those of one session.
     #[must_use]
     pub fn observe(mut self, observer: impl Fn(&Stamped) + Send + Sync + 'static) -> Self {
         self.observers.push(Arc::new(observer));
@@ -189,8 +197,9 @@ impl HostBuilder {
         self
     }
 
-    /// Hands on the values that hooks put into a store: name of the hook or plugin, key, value. Plugins have stores of their own,
-    /// which keep theirs as well; without this, those of native hooks are dropped.
+    /// Hands on the values that hooks put into a store: name of the hook or plugin, key, value.
+    /// Plugins have stores of their own, which keep theirs as well; without this, those of native
+    /// hooks are dropped.
     #[must_use]
     pub fn keep_values(mut self, keep: impl Fn(&str, &str, &str) + Send + Sync + 'static) -> Self {
         self.keep = Some(Arc::new(keep));
@@ -200,9 +209,10 @@ impl HostBuilder {
     /// Loads the plugins and checks that everything fits.
     ///
     /// # Errors
-    /// There is no provider, a folder cannot be used, a name is taken, or a plugin that is required or relied on cannot run;
-    /// [`PluginFolders::without`](super::PluginFolders::without) leaves that one out. Any other plugin that cannot run is in
-    /// [`Host::left_out`] and in the events of each session.
+    /// There is no provider, a folder cannot be used, a name is taken, or a plugin that is required
+    /// or relied on cannot run; [`PluginFolders::without`](super::PluginFolders::without) leaves
+    /// that one out. Any other plugin that cannot run is in [`Host::left_out`] and in the events of
+    /// each session.
     pub async fn build(self) -> Result<Host, Error> {
         let (provider, model) = self.provider.ok_or(Error::NoProvider)?;
         let (paths, temporary) = match self.paths {

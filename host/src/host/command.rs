@@ -44,9 +44,9 @@ impl Session {
         self.offers.commands()
     }
 
-    /// Runs a command of a plugin, under its permissions and within its deadline, until `cancel` is set. `arguments` is JSON text that
-    /// fits the command's schema; for a command without one, the text behind the name. An input of a turn that comes out is for
-    /// [`turn`](Self::turn).
+    /// Runs a command of a plugin, under its permissions and within its deadline, until `cancel` is
+    /// set. `arguments` is JSON text that fits the command's schema; for a command without one, the
+    /// text after the name. An input of a turn that comes out is for [`turn`](Self::turn).
     ///
     /// # Errors
     /// There is no such command, it failed, or the session cannot be written.

@@ -68,15 +68,17 @@ pub enum Error {
     Answers(#[from] AnswersError),
 }
 
-/// Checks that neither the workspace lies in a folder of the host's own nor such a folder in it: what may be read or written
-/// in the workspace would reach sessions, keys and grants.
+/// Checks that the workspace is not inside one of the host's own folders, nor such a folder inside
+/// the workspace: a tool that may read or write the workspace would reach sessions, keys and
+/// grants.
 ///
 /// # Errors
 /// [`Error::Overlap`] names both.
 pub fn check_apart(paths: &Paths) -> Result<(), Error> {
     let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let workspace = canonical(&paths.workspace);
-    // Not the managed folder: whoever builds Rind in a checkout and works there has the program itself in the workspace.
+    // The managed folder is exempt: a developer who builds Rind in a checkout and works there has
+    // the program itself in the workspace.
     let own = [&paths.config, &paths.data, &paths.cache].map(|path| canonical(path));
     let mut own = own.into_iter();
     match own.find(|own| own.starts_with(&workspace) || workspace.starts_with(own)) {

@@ -14,8 +14,9 @@ use crate::plugin::discover::Source;
 use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::plugin::startable::StartableSet;
 
-/// Folders of plugins, and the operator's word on what is found there. Without that word a plugin gets what the table for its
-/// [`Trust`] gives; what asks for more is left out, as nobody can be asked.
+/// Folders of plugins, and the operator's answers about the plugins in them. Without an answer a
+/// plugin gets the permissions that the table gives for its [`Trust`]; a plugin that needs more is
+/// left out, as there is no person to ask.
 #[derive(Clone, Debug, Default)]
 pub struct PluginFolders(LoadOptions);
 
@@ -30,15 +31,16 @@ impl PluginFolders {
         .and(trust, folder)
     }
 
-    /// Adds the plugins in this folder. `trust` says where they came from and so what they get without asking:
-    /// [`Trust::Managed`] for those that belong to the program. A folder that is not there has none; one of [`Trust::Local`]
-    /// may be a plugin itself.
+    /// Adds the plugins in this folder. `trust` is the source of these plugins and so decides which
+    /// permissions they get without asking: [`Trust::Managed`] for those that belong to the
+    /// program. A folder that is not there has none; one of [`Trust::Local`] may be a plugin
+    /// itself.
     #[must_use]
     pub fn and(mut self, trust: Trust, folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         self.0.sources.push(Source {
             trust,
-            // What is answered for a plugin holds for its place, wherever it is named from.
+            // An answer about a plugin holds for its real path, whichever path names it.
             path: folder.canonicalize().unwrap_or(folder),
         });
         self
@@ -75,7 +77,8 @@ impl PluginFolders {
         self
     }
 
-    /// Compiles components with this one. The default compiles on a thread, whose memory has no limit.
+    /// Compiles components with this one. The default compiles on a thread, whose memory has no
+    /// limit.
     #[must_use]
     pub fn compiler(mut self, compiler: Compiler) -> Self {
         self.0.compiler = compiler;
@@ -83,7 +86,8 @@ impl PluginFolders {
     }
 }
 
-/// The plugins of a host. Made from [`PluginFolders`], or from a [`PluginSet`] or [`StartableSet`] that is shared with others.
+/// The plugins of a host. Made from [`PluginFolders`], or from a [`PluginSet`] or [`StartableSet`]
+/// that is shared with others.
 #[derive(Debug)]
 pub struct Plugins(Origin);
 

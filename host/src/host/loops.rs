@@ -12,8 +12,8 @@ use crate::event::{Event, LoopResult};
 use crate::plugin::loops::{LoopReply, PluginLoop};
 use crate::session::Body;
 
-/// Time in which all runs of a loop may use together what one turn may: a loop that runs ten times a second would otherwise run
-/// forty subagents in it.
+/// Time in which all runs of a loop together may use the limits of one turn: a loop that runs ten
+/// times a second would otherwise run forty subagents in it.
 const SHARED_LIMITS_PERIOD: Duration = Duration::from_secs(60);
 
 /// Reason why a run of a loop has no result.
@@ -54,8 +54,8 @@ pub(super) struct SharedLimits {
 }
 
 impl SharedLimits {
-    /// Returns what was used before a run that begins now. It stays until the run says what it used, which one that cannot begin
-    /// never does.
+    /// Returns the usage of earlier runs in this period. It stays until a run reports its usage,
+    /// which a run that cannot begin never does.
     fn share(&mut self, now: Instant) -> Spent {
         let is_over = |since: Instant| now.duration_since(since) >= SHARED_LIMITS_PERIOD;
         if self.since.is_none_or(is_over) {
@@ -73,8 +73,9 @@ impl Session {
         self.offers.loops()
     }
 
-    /// Runs the loop of a plugin once, under its permissions and within its deadline, until `cancel` is set. What it asks, calls and
-    /// runs passes hooks, policy and approval as in a turn; the runs of one minute may use together what one turn may.
+    /// Runs the loop of a plugin once, under its permissions and within its deadline, until
+    /// `cancel` is set. Its questions, calls and runs pass hooks, policy and approval as in a turn;
+    /// the runs of one minute together have the limits of one turn.
     ///
     /// # Errors
     /// The plugin has no loop, the run failed or was interrupted, or the session cannot be written.
@@ -112,7 +113,7 @@ impl Session {
         self.agent.spec().session.end()
     }
 
-    /// Counts what plugins may do in one session from the beginning again: lines of log, requests and the like.
+    /// Resets the counts of plugins' usage in one session: lines of log, requests and the like.
     pub(crate) fn renew_limits(&self) {
         self.offers.renew_limits();
     }

@@ -1,9 +1,10 @@
-//! The host as a library: what an agent is put together from, and the sessions that it runs in.
+//! The host as a library: the parts of an agent, and the sessions that it runs in.
 //!
-//! [`Host::builder`] takes provider, plugins, native hooks and tools, policy, approver and the folder that everything is kept
-//! in; [`Host::session`] opens sessions, each with an agent of its own over the same compiled plugins; [`Session::turn`] runs
-//! a turn. Nothing else puts an agent together. This module must not know terminals or the environment: everything that
-//! depends on them is handed in.
+//! [`Host::builder`] takes provider, plugins, native hooks and tools, policy, approver and the
+//! folder that everything is kept in; [`Host::session`] opens sessions, each with an agent of its
+//! own over the same compiled plugins; [`Session::turn`] runs a turn. Nothing else puts an agent
+//! together. This module must not know terminals or the environment: everything that depends on
+//! them is handed in.
 
 mod agent;
 mod builder;
@@ -47,12 +48,13 @@ pub use replace::{PluginReplacer, ReplaceError};
 pub use session::{Session, SessionBuilder, Turn};
 pub use skill::SkillError;
 
-/// Runs agents. Cheap to clone, and as many sessions as one likes may be open at once; they share what is in it. What was
-/// made for it, which are temporary folders at most, goes when the last clone and the last session are dropped.
+/// Runs agents. Cheap to clone, and any number of sessions may be open at once; they share the
+/// host's parts. Files made for it, which are temporary folders at most, are removed when the last
+/// clone and the last session are dropped.
 #[derive(Clone)]
 pub struct Host(Arc<Parts>);
 
-/// Parts that the sessions of a host share, and what each of them begins with.
+/// Parts that the sessions of a host share, and the initial values of each session.
 struct Parts {
     provider: Arc<dyn Provider>,
     model: String,
@@ -84,8 +86,8 @@ impl Host {
         HostBuilder::default()
     }
 
-    /// Opens a session: [`create`](SessionBuilder::create) for a new one, [`resume`](SessionBuilder::resume) for one that goes
-    /// on.
+    /// Opens a session: [`create`](SessionBuilder::create) for a new one,
+    /// [`resume`](SessionBuilder::resume) for an existing one.
     pub fn session(&self) -> SessionBuilder {
         SessionBuilder::new(self)
     }
@@ -108,7 +110,8 @@ impl Host {
         &self.0.skills
     }
 
-    /// Plugins that were found and do not run, each with the cause. Every session tells of them as events, too.
+    /// Plugins that were found and do not run, each with the cause. Every session tells of them as
+    /// events, too.
     #[must_use]
     pub fn left_out(&self) -> &[LeftOut] {
         &self.0.plugins.left_out
@@ -132,7 +135,8 @@ impl Host {
 }
 
 impl Parts {
-    /// Keeps the answers about plugins that were given while they were loaded: once, with the first session.
+    /// Keeps the answers about plugins that were given while they were loaded: once, with the first
+    /// session.
     fn keep_answers(&self, session: &str) -> Result<(), AnswersError> {
         use std::sync::atomic::Ordering::Relaxed;
 

@@ -1,4 +1,5 @@
-//! Hooks of native code: bound to the same points and called by the same dispatcher as those of plugins.
+//! Hooks of native code: bound to the same points and called by the same dispatcher as those of
+//! plugins.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

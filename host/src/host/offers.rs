@@ -1,4 +1,5 @@
-//! Slash commands and loops that the plugins of a session offer between turns, beside the counts of their limits.
+//! Slash commands and loops that the plugins of a session offer between turns, with the counts of
+//! their limits.
 
 use std::sync::{Arc, Mutex};
 
@@ -39,7 +40,7 @@ impl SessionOffers {
         lock(&self.0).loops.clone()
     }
 
-    /// Counts what the plugins may do in the session from the beginning again.
+    /// Resets the counts of the plugins' usage in the session.
     pub(super) fn renew_limits(&self) {
         let limits = lock(&self.0).limits.clone();
         limits.iter().for_each(|limits| limits.renew());

@@ -12,7 +12,7 @@ use crate::plugin::load::{Loaded, PluginSet};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 
-/// Reason why a plugin was not replaced. The one that runs goes on.
+/// Reason why a plugin was not replaced. The running one stays.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplaceError {
@@ -42,7 +42,8 @@ pub enum ReplaceError {
     Points,
 }
 
-/// The way to replace a plugin of an open session, also while a turn runs. Cheap to clone; it outlives the session.
+/// The way to replace a plugin of an open session, also while a turn runs. Cheap to clone; it
+/// outlives the session.
 #[derive(Clone)]
 pub struct PluginReplacer {
     plugins: Arc<PluginSet>,
@@ -55,7 +56,7 @@ pub struct PluginReplacer {
 }
 
 impl PluginReplacer {
-    /// Returns what the plugins act on the session with.
+    /// Returns the parts with which the plugins act on the session.
     #[cfg(feature = "cases")]
     pub(super) fn handle(&self) -> Arc<dyn AgentHandle> {
         self.handle.clone()
@@ -82,12 +83,14 @@ impl PluginReplacer {
         self.events.emit(Event::notice(level, text));
     }
 
-    /// Has the plugin of this name in `set` take the place of the one that runs: before the next step of a running turn, or
-    /// before the next turn. Its commands and its loop are the new ones at once. Its `state` and its store stay; what it has in memory goes. The event
+    /// Has the plugin of this name in `set` take the place of the one that runs: before the next
+    /// step of a running turn, or before the next turn. Its commands and its loop are the new ones
+    /// at once. Its `state` and its store stay; its data in memory is lost. The event
     /// [`PluginReplaced`](Event::PluginReplaced) tells of it.
     ///
     /// # Errors
-    /// There is nothing to replace, the new version cannot be loaded, or it has more permissions than the one that runs.
+    /// There is nothing to replace, the new version cannot be loaded, or it has more permissions
+    /// than the one that runs.
     pub fn replace(&self, set: &PluginSet, plugin: &str) -> Result<(), ReplaceError> {
         let is_it = |loaded: &&Arc<Loaded>| loaded.manifest.name == plugin;
         let unknown = || ReplaceError::Unknown {

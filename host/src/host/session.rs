@@ -25,7 +25,7 @@ use crate::tool::approval::Approver;
 use crate::tool::approval::SessionApprovals;
 use crate::tool::policy::Policy;
 
-/// A session that is about to be opened. What is not set is the host's.
+/// A session that is about to be opened. Every part that is not set is the host's.
 #[must_use = "`create` or `resume` opens the session"]
 pub struct SessionBuilder {
     pub(super) parts: Arc<Parts>,
@@ -62,19 +62,21 @@ impl SessionBuilder {
         self
     }
 
-    /// Asks somebody else about tool calls.
+    /// Replaces the approver of tool calls.
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = approver;
         self
     }
 
-    /// Calls this function with every event of the session, in the task of its agent: it must return soon.
+    /// Calls this function with every event of the session, in the task of its agent: it must
+    /// return soon.
     pub fn observe(mut self, observer: impl Fn(&Stamped) + Send + Sync + 'static) -> Self {
         self.observers.push(Arc::new(observer));
         self
     }
 
-    /// Notes that a new session is for a request of the program's own, named `by`: `last` goes on meaning the conversation before.
+    /// Notes that a new session is for a request of the program's own, named `by`: `last` still
+    /// means the last conversation.
     pub fn aside(mut self, by: impl Into<String>) -> Self {
         self.aside = Some(by.into());
         self
@@ -92,7 +94,8 @@ impl SessionBuilder {
         self.on(Arc::new(session))
     }
 
-    /// Goes on with a session: its id or the beginning of it, or `last` for the last one of this workspace.
+    /// Goes on with a session: its id or the beginning of it, or `last` for the last one of this
+    /// workspace.
     ///
     /// # Errors
     /// There is no such session, it is open elsewhere, or its files cannot be read.
@@ -130,8 +133,8 @@ impl SessionBuilder {
 
 debug_some!(SessionBuilder, self, model = self.model);
 
-/// An open session with its agent. It runs one turn at a time. Dropped, everything that it runs ends, and it can be resumed;
-/// only [`close`](Self::close) calls the hooks of `session-end`.
+/// An open session with its agent. It runs one turn at a time. Dropped, everything that it runs
+/// ends, and it can be resumed; only [`close`](Self::close) calls the hooks of `session-end`.
 pub struct Session {
     pub(super) agent: Agent,
     pub(super) offers: SessionOffers,
@@ -166,7 +169,8 @@ impl Session {
         self.agent.spec().session.last_messages(n)
     }
 
-    /// Returns the approvals that hold for the rest of the session, to list them and to take them back.
+    /// Returns the approvals that hold for the rest of the session, to list them and to take them
+    /// back.
     #[cfg(feature = "cli")]
     pub(crate) fn approvals(&self) -> Arc<SessionApprovals> {
         self.agent.approvals()
@@ -178,8 +182,8 @@ impl Session {
         self.agent.spec().tools.specs()
     }
 
-    /// A channel of the events from now on. What is sent before the first turn is kept until then: the session is told of as
-    /// open when that starts.
+    /// A channel of the events from now on. Events sent before the first turn are kept until then:
+    /// the event that the session is open comes when that turn starts.
     #[must_use]
     pub fn events(&self) -> UnboundedReceiver<Stamped> {
         self.agent.spec().events.subscribe()
@@ -191,7 +195,8 @@ impl Session {
         self.agent.spec().events.clone()
     }
 
-    /// Calls this function with every event from now on, in the task of the agent: it must return soon.
+    /// Calls this function with every event from now on, in the task of the agent: it must return
+    /// soon.
     pub fn observe(&self, observer: impl Fn(&Stamped) + Send + Sync + 'static) {
         self.agent.spec().events.observe(Arc::new(observer));
     }
@@ -215,8 +220,9 @@ impl Session {
         &self.agent.spec().provider
     }
 
-    /// Takes the last turn out of the conversation, so that the model never hears of it again. What it did stays done: files,
-    /// what plugins keep, the cost. Its lines stay in the file of the session. `None` when there is no turn left.
+    /// Takes the last turn out of the conversation, so that the model never hears of it again. Its
+    /// effects stay: files, data that plugins keep, the cost. Its lines stay in the file of the
+    /// session. `None` when there is no turn left.
     ///
     /// # Errors
     /// The turn was replaced by a summary in part, or the session cannot be read or written.
@@ -225,7 +231,8 @@ impl Session {
         Ok(self.agent.undo(&entries).await?)
     }
 
-    /// Tells those who watch that the session is open, if they were not told yet: the first turn would.
+    /// Tells those who watch that the session is open, if they were not told yet: the first turn
+    /// would.
     pub fn tell_opening(&mut self) {
         self.agent.announce();
     }
@@ -251,8 +258,9 @@ impl Session {
         Ok(copy.id().to_string())
     }
 
-    /// Replaces all but the first input and the last exchange with a summary when it is awaited, whatever the settings say of
-    /// compaction. It is a turn of its own, which answers nothing; its output says what was done.
+    /// Replaces all but the first input and the last exchange with a summary when it is awaited,
+    /// regardless of the settings of compaction. It is a turn of its own, which answers nothing;
+    /// its output describes the result.
     pub fn compact(&mut self) -> Turn<'_> {
         let mut turn = self.turn("");
         if let Some(begin) = &mut turn.begin {
@@ -273,7 +281,7 @@ impl Session {
         (spec.provider, spec.model) = (provider, model.into());
     }
 
-    /// Runs one turn when it is awaited: from what a person says to the final output.
+    /// Runs one turn when it is awaited: from a person's text to the final output.
     pub fn turn(&mut self, text: impl Into<String>) -> Turn<'_> {
         Turn {
             begin: Some(Begin {
@@ -295,7 +303,7 @@ impl Session {
         agent::DirectTurn::begin(&mut self.agent)
     }
 
-    /// Returns what its plugins act on the session with.
+    /// Returns the parts with which its plugins act on the session.
     #[cfg(feature = "cases")]
     pub(crate) fn handle(&self) -> std::sync::Arc<dyn crate::point::handle::AgentHandle> {
         self.replacer.handle()
@@ -307,15 +315,18 @@ impl Session {
         &self.agent.spec().tools
     }
 
-    /// Archives the turns that are due, and waits for it. Without it they are archived beside the next turn.
+    /// Archives the turns that are due, and waits for it. Without this call they are archived
+    /// during the next turn.
     pub async fn finish_archival(&mut self) {
         self.agent.finish_archival().await;
     }
 
-    /// Ends the session: the hooks of `session-end` run, those in the background end, everything is on the disk.
+    /// Ends the session: the hooks of `session-end` run, those in the background end, everything is
+    /// on the disk.
     ///
     /// # Errors
-    /// The session cannot be written, or a hook that blocks when it fails has failed since the last turn.
+    /// The session cannot be written, or a hook that blocks when it fails has failed since the last
+    /// turn.
     pub async fn close(self) -> Result<(), agent::Error> {
         self.agent.close().await
     }
@@ -327,9 +338,9 @@ impl fmt::Debug for Session {
     }
 }
 
-/// A turn: a future that begins with the first poll. When it is dropped the turn stops where it is, and what it had begun is
-/// closed when the next one starts. An error is a fault of the host: the session cannot be written. Failures of model, hooks
-/// and tools are in the outcome.
+/// A turn: a future that begins with the first poll. When it is dropped the turn stops at its
+/// current await, and the next turn closes the calls that it left open. An error is a fault of the
+/// host: the session cannot be written. Failures of model, hooks and tools are in the outcome.
 #[must_use = "a turn runs when it is awaited"]
 pub struct Turn<'a> {
     begin: Option<Begin<'a>>,
@@ -355,7 +366,8 @@ impl Turn<'_> {
         self
     }
 
-    /// Names the slash command that the text comes from, and its source, for those who watch and for the session.
+    /// Names the slash command that the text comes from, and its source, for those who watch and
+    /// for the session.
     pub fn of_command(mut self, command: impl Into<String>) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.command = Some(command.into());
@@ -363,7 +375,8 @@ impl Turn<'_> {
         self
     }
 
-    /// Shows images to the model, after the text. Hooks of the turn's input see the text; those that read messages see both.
+    /// Shows images to the model, after the text. Hooks of the turn's input see the text; those
+    /// that read messages see both.
     pub fn attach(mut self, images: impl IntoIterator<Item = Attachment>) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.attached.extend(images);
@@ -371,8 +384,8 @@ impl Turn<'_> {
         self
     }
 
-    /// Ends the turn in good order when `cancel` is set: every tool call keeps a result, and the outcome says that it was
-    /// cancelled.
+    /// Ends the turn in good order when `cancel` is set: every tool call keeps a result, and the
+    /// outcome says that it was cancelled.
     pub fn until(mut self, cancel: &CancellationToken) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.cancel = cancel.clone();

@@ -25,13 +25,14 @@ impl Session {
         active.iter().map(ToString::to_string).collect()
     }
 
-    /// Prepares a skill for a person, and returns the input of the [`turn`](Self::turn) that runs it: nothing is active before that
-    /// turn begins. `arguments` are text, or an object that fits the skill's schema; `line` is what the person typed, which the
-    /// conversation shows of a skill that a subagent runs.
+    /// Prepares a skill for a person, and returns the input of the [`turn`](Self::turn) that runs
+    /// it: nothing is active before that turn begins. `arguments` are text, or an object that fits
+    /// the skill's schema; `line` is the text that the person typed, which the conversation shows
+    /// of a skill that a subagent runs.
     ///
     /// # Errors
-    /// There is no such skill, something that it needs is missing, the arguments do not fit, or the answer to the question before
-    /// its first use was no.
+    /// There is no such skill, something that it needs is missing, the arguments do not fit, or the
+    /// answer to the question before its first use was no.
     pub async fn invoke_skill(
         &mut self,
         name: &str,

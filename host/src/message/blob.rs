@@ -26,7 +26,7 @@ pub const MAX_IMAGE_BYTES: u64 = (5 << 20) / 4 * 3;
 /// longer side.
 const MAX_IMAGE_SIDE: u32 = 8_000;
 
-/// A reference to bytes that the session keeps beside its entries.
+/// A reference to bytes that the session keeps next to its entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Blob {
     /// Hex digits of the BLAKE3 hash of the bytes.

@@ -64,6 +64,14 @@ pub(crate) fn names() -> impl Iterator<Item = &'static String> {
 /// Returns the entry with the longest name that is a prefix of the model name and is followed only
 /// by a version. A model with another name may have another price: no price is better than a wrong
 /// one.
+///
+/// For example:
+///
+/// ```text
+/// gpt-5-2025-08-07        ->  the entry gpt-5
+/// gpt-5-mini              ->  the entry gpt-5-mini
+/// gpt-4o-audio-preview    ->  none: `-audio-preview` is no version
+/// ```
 pub(crate) fn longest<'a, T>(model: &str, table: &'a BTreeMap<String, T>) -> Option<&'a T> {
     let fitting = table.iter().filter(|(name, _)| {
         model
@@ -88,6 +96,14 @@ fn is_version_or_nothing(rest: &str) -> bool {
 
 /// Normalizes a name: removes the vendor prefix of resellers and, in names of Anthropic, replaces
 /// `.` with `-`. Bedrock writes `us.anthropic.claude-opus-4-5-20251101-v1:0`.
+///
+/// For example:
+///
+/// ```text
+/// anthropic/claude-3.5-sonnet                    ->  claude-3-5-sonnet
+/// us.anthropic.claude-opus-4-5-20251101-v1:0     ->  claude-opus-4-5-20251101
+/// openai/o3-pro                                  ->  o3-pro
+/// ```
 fn plain(model: &str) -> String {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name

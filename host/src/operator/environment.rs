@@ -1,8 +1,8 @@
 //! The environment of the operator's program, read once: variables, home folder, own binary,
 //! carried plugins.
 //!
-//! The program fills it; nothing in this layer asks the process. So a server or a test decides what
-//! the rules see.
+//! The program fills it; nothing in this layer asks the process. So a server or a test decides
+//! which values the rules see.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -21,7 +21,7 @@ pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 /// The surroundings that a program hands to the operator's rules.
 ///
 /// The default is an empty environment: no variables, no home folder, no carried plugins, and
-/// warnings that nobody sees.
+/// warnings that are dropped.
 #[derive(Clone)]
 pub struct OperatorEnvironment {
     /// Variables.
@@ -112,10 +112,10 @@ impl OperatorEnvironment {
             .find(|path| is_program(path))
     }
 
-    /// Returns Rind's own binary, which ends what unconfined commands leave behind.
+    /// Returns Rind's own binary, which ends processes that unconfined commands leave running.
     #[must_use]
     pub fn keeper(&self) -> Option<PathBuf> {
-        // Only Linux hands what lost its parent to another process than the first.
+        // Only on Linux can a process other than the first adopt orphaned processes.
         self.program.clone().filter(|_| cfg!(target_os = "linux"))
     }
 }

@@ -1,7 +1,8 @@
-//! The operator's say about permissions of plugins: policy files, remembered answers, and who is
-//! asked.
+//! The operator's decisions on permissions of plugins: policy files, remembered answers, and the
+//! person who is asked.
 //!
-//! The only way to a grant besides the files: nothing that a model or a plugin can call leads here.
+//! The only way to a grant other than the files: no function that a model or a plugin can call
+//! leads here.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use crate::grant::decide::GrantFlag;
 use crate::grant::policy::Policy;
 use crate::paths::{ADMIN_POLICY, Paths};
 
-/// Returns the options for granting permissions to plugins. `session` is the id of a session that
-/// goes on; without `ask` no question is put.
+/// Returns the options for granting permissions to plugins. `session` is the id of a resumed
+/// session; without `ask` no question is asked.
 ///
 /// # Errors
 /// A policy or the remembered answers cannot be read.

@@ -1,5 +1,5 @@
-//! Loads plugins by the operator's rules: which folders are searched, what was installed, what each
-//! is granted.
+//! Loads plugins by the operator's rules: the folders that are searched, the installed plugins, the
+//! grants of each.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -65,13 +65,13 @@ impl PluginLoad {
             sources.push(Source::new(Trust::User, paths.config.join("plugins")));
             sources.extend(project.as_ref().map(|_| project::source(paths)));
         }
-        // What is answered for a plugin holds for its place, wherever it is named from.
+        // An answer about a plugin holds for its real path, whichever path names it.
         let local = |path: &PathBuf| {
             let path = path.canonicalize().unwrap_or_else(|_| path.clone());
             Source::new(Trust::Local, path)
         };
         sources.extend(selection.local.iter().map(local));
-        // Not what the project sets: it must not say whom to trust.
+        // Without the settings of the project, which must not decide whom to trust.
         let written = config.without(&paths.project_config());
         let installed = if selection.is_local_only {
             Vec::new()
@@ -152,7 +152,8 @@ impl PluginLoad {
         self
     }
 
-    /// Keeps what plugins store in the data folder of `paths`, and has them act in its workspace.
+    /// Keeps data that plugins store in the data folder of `paths`, and sets its workspace as
+    /// theirs.
     #[must_use]
     pub fn at(mut self, paths: &Paths) -> Self {
         self.options.data = paths.data.join("plugins");
@@ -199,12 +200,13 @@ impl PluginLoad {
         PluginSet::load(&self.options).await
     }
 
-    /// Checks the selection against what was loaded, and warns of settings for plugins that have no
-    /// effect: of those that only the administrator can switch off, and of hooks that are not
-    /// there. That `--no-plugins` leaves the former stands in its help.
+    /// Checks the selection against the loaded plugins, and warns of settings for plugins that have
+    /// no effect: of those that only the administrator can switch off, and of hooks that do not
+    /// exist. The help of `--no-plugins` says that it leaves the former loaded.
     ///
     /// # Errors
-    /// The selection names a plugin that is not there, or one that cannot be what it is named for.
+    /// The selection names a plugin that does not exist, or one that lacks the role for which it is
+    /// named.
     pub fn check(&self, plugins: &PluginSet) -> anyhow::Result<()> {
         let config = &self.setup.config;
         plugin_flags::check(&self.selection, config, plugins)?;

@@ -14,7 +14,7 @@ use crate::plugin::discover::{Source, discover};
 use crate::plugin::precompiled::Precompiled;
 
 /// The variable that names a folder of plugins to take the place of those that the program carries.
-/// Nothing else does: a folder that somebody happens to make must not remove guards.
+/// Nothing else does: a folder that was made for another purpose must not remove guards.
 pub const MANAGED_VARIABLE: &str = "RIND_MANAGED";
 
 /// Plugins that a program carries.

@@ -1,5 +1,5 @@
-//! Selects the model of a run: what was chosen for it, the resumed session, the settings, the
-//! environment.
+//! Selects the model of a run, in this order: the explicit choice for the run, the resumed session,
+//! the settings, the environment.
 
 use super::keys::{self, OperatorKeys};
 use super::settings::ModelSelection;
@@ -20,8 +20,8 @@ pub fn select_in_session(
 }
 
 /// Selects the provider that the run's settings, the resumed session, the settings or the
-/// environment name, in this order. Of a session that a script played there is nothing to go on
-/// with.
+/// environment name, in this order. A session that a script played cannot be continued with a
+/// model.
 ///
 /// # Errors
 /// The named one is unknown, or lacks a key or a model.

@@ -1,4 +1,4 @@
-//! Flags that name plugins: one that cannot be honored is an error, so that nobody believes in a
+//! Flags that name plugins: one that cannot be honored is an error, so that no user relies on a
 //! guard that a typing mistake left out.
 
 use std::path::Path;
@@ -44,7 +44,7 @@ fn holds_plugins(path: &Path) -> bool {
 /// Checks that every plugin which a flag names is the one that the flag is for.
 ///
 /// # Errors
-/// A named plugin is not there, or cannot be what it is named for.
+/// A named plugin does not exist, or lacks the role for which it is named.
 pub fn check(
     selection: &PluginSelection,
     config: &Config,
@@ -127,7 +127,7 @@ fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
         return Err(unknown("--grant", name, plugins));
     };
     match &left.why {
-        // Whoever is named and cannot run keeps the run from starting.
+        // A named plugin that cannot run keeps the run from starting.
         Why::Held(plugin) => idle(plugin),
         Why::Failed(_) => Ok(()),
         why => bail_usage!(
@@ -142,8 +142,8 @@ pub fn names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
     loaded.chain(plugins.left_out.iter().map(|left| left.name.as_str()))
 }
 
-/// Refuses a name that no plugin has. One whose manifest cannot be read has the name of its folder,
-/// and may be the one that is meant: then the fault of the manifest is what there is to correct.
+/// Refuses a name that no plugin has. A plugin whose manifest cannot be read has the name of its
+/// folder, and may be the one that is meant: then the message is about the fault of the manifest.
 fn unknown(flag: &str, name: &str, plugins: &PluginSet) -> Usage {
     let unreadable = plugins.left_out.iter().filter_map(|left| match &left.why {
         Why::Failed(

@@ -1,7 +1,8 @@
 //! Decides whether a project's settings and plugins in `.rind` are used.
 //!
-//! The folder is read once. The question shows what was read, its digest is kept, and settings and
-//! plugins are taken from it: a change while somebody thinks about the answer changes nothing.
+//! The folder is read once. The question shows the content as it was read, its digest is kept, and
+//! settings and plugins are taken from it: a change while the person thinks about the answer has no
+//! effect.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -89,7 +89,7 @@ fn is_enabled(environment: &OperatorEnvironment, script: &Script, policy: &Polic
     by.is_none()
 }
 
-/// Tells of files of scripts that the agent could change: what it wrote would then judge it.
+/// Warns of script files that the agent could change: the agent would then write its own judge.
 ///
 /// # Errors
 /// A setting is wrong.
@@ -164,8 +164,8 @@ pub fn writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<Vec
     Ok(found)
 }
 
-/// Whether a file is in a folder, by its name or by what links on the way lead to. Whoever can
-/// change a link changes the file.
+/// Whether a file is in a folder, by its name or by the targets of symlinks on the way. Write
+/// access to a symlink is write access to the file.
 fn is_within(file: &Path, folder: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     let own = file.parent().and_then(real).zip(file.file_name());

@@ -24,12 +24,12 @@ pub struct ModelSelection {
     pub set: Vec<String>,
 }
 
-/// Choice of plugins for a run, and what they are given in it.
+/// Choice of plugins for a run, and their grants in it.
 #[derive(Clone, Debug, Default)]
 pub struct PluginSelection {
     /// Folders of plugins that are loaded as well.
     pub local: Vec<PathBuf>,
-    /// Whether only those are loaded, besides plugins that the administrator alone can switch off.
+    /// Whether only those are loaded, and the plugins that the administrator alone can switch off.
     pub is_local_only: bool,
     /// Names of plugins that are left out.
     pub without: Vec<String>,
@@ -50,7 +50,7 @@ pub struct RunSettings {
     pub model: ModelSelection,
     /// Choice of plugins.
     pub plugins: PluginSelection,
-    /// Session to go on with: its id, the beginning of it, or `last`.
+    /// Session to continue: its id, the beginning of it, or `last`.
     pub resume: Option<String>,
     /// Way in which the policy decides on tool calls.
     pub mode: PolicyMode,

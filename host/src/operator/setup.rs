@@ -137,7 +137,7 @@ impl OperatorSetup {
     }
 }
 
-/// Refuses a workspace that overlaps with Rind's own folders, with what can be done about it.
+/// Refuses a workspace that overlaps with Rind's own folders, and names the remedies.
 ///
 /// # Errors
 /// They overlap.

@@ -44,7 +44,7 @@ pub fn roots(
 /// user's own.
 #[must_use]
 pub fn installed(setup: &OperatorSetup, skills: &Path) -> Vec<Installed> {
-    // Not what the project sets: it must not say whom to trust.
+    // Without the settings of the project, which must not decide whom to trust.
     let written = setup.config.without(&setup.paths.project_config());
     let lock_path = setup.paths.config.join(LockedSkill::FILE_NAME);
     let keys = written.section().map_err(anyhow::Error::from);

@@ -31,21 +31,22 @@ use crate::tool::approval::Approver;
 use crate::tool::builtin::Commands;
 use crate::tool::policy::PolicyMode;
 
-/// The program in front of a run while it starts: answers questions and shows what was left out.
+/// The front end of a run while it starts: answers questions and shows the plugins that were left
+/// out.
 ///
-/// The defaults ask nobody and show nothing, which suits a server.
+/// The defaults ask no questions and show nothing, which suits a server.
 pub trait RunFrontend: Send + Sync {
-    /// Returns the one who is asked whether a project is trusted.
+    /// Returns the implementation that asks whether a project is trusted.
     fn ask_project(&self) -> Option<&dyn AskProject> {
         None
     }
 
-    /// Returns the one who is asked for permissions of plugins.
+    /// Returns the implementation that asks for permissions of plugins.
     fn ask_plugin(&self) -> Option<Arc<dyn Ask>> {
         None
     }
 
-    /// Has a model chosen where none is set up. `None` goes on without one.
+    /// Has a model chosen where none is set up. `None` continues without one.
     fn choose_model<'a>(
         &'a self,
         _setup: &'a OperatorSetup,
@@ -81,12 +82,12 @@ pub struct PreparedRun {
     selection: PluginSelection,
     mode: PolicyMode,
     provider: Selected,
-    /// Whole id of the session to go on with.
+    /// Whole id of the session to continue.
     resume: Option<String>,
     confinement: JoinHandle<anyhow::Result<CommandConfinement>>,
 }
 
-/// A host with what belongs to it.
+/// A host with the parts that belong to it.
 pub struct ReadyRun {
     /// Host that sessions are opened on.
     pub host: OperatorHost,
@@ -142,7 +143,7 @@ impl PreparedRun {
         frontend.show_plugins(&plugins);
         let plugins = StartableSet::check(Arc::new(plugins))?;
         let roots = skills::roots(&setup, &plugins, load.held());
-        // What a project brings may be large, and is not needed any more.
+        // The files of a project may be large, and are not needed any more.
         drop(load);
         let machine = OperatorMachine::new(&setup.environment);
         let skills = discover(&roots, &frontend.reserved_names(), &machine);
@@ -165,8 +166,8 @@ impl PreparedRun {
         self.mode.has_terminal
     }
 
-    /// Collects later versions of a plugin: they get what this one was granted and no more, and
-    /// nobody is asked in the middle of a turn.
+    /// Collects later versions of a plugin: they get the grants of this version and no more, and no
+    /// question is asked in the middle of a turn.
     ///
     /// # Errors
     /// The plugin does not run, or a setting is wrong.
@@ -223,7 +224,7 @@ impl ReadyRun {
     /// Opens the session of the run.
     ///
     /// # Errors
-    /// It cannot be written, or the one to go on with cannot be read.
+    /// It cannot be written, or the session to continue cannot be read.
     pub fn session(&self) -> anyhow::Result<Session> {
         self.host.session(self.resume.as_deref())
     }
@@ -267,7 +268,7 @@ mod tests {
     use crate::plugin::Error;
     use crate::tool::approval::DenyAll;
 
-    /// A program that asks nobody and shows nothing.
+    /// A program that asks no questions and shows nothing.
     struct Embedder;
 
     impl RunFrontend for Embedder {}

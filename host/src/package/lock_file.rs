@@ -3,6 +3,21 @@
 //!
 //! While a package is replaced, the file lists both the new and the previous entry, so that after a
 //! crash at any point the entry of the files on disk is known.
+//!
+//! For example:
+//!
+//! ```toml
+//! format = 1
+//!
+//! [keys]
+//! hello = "…"
+//!
+//! [plugins.hello]
+//! version = "0.1.0"
+//! source = "oci://registry.example/hello:0.1.0"
+//! digest = "blake3:…"
+//! key = "…"
+//! ```
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -46,6 +46,13 @@ impl Source {
     }
 
     /// Returns a text that is equal for exactly those sources that [are the same](Self::is_same).
+    ///
+    /// For example:
+    ///
+    /// ```text
+    /// /srv/plugins/hello                      ->  path /srv/plugins/hello
+    /// oci://registry.example/hello:0.1.0      ->  registry oci://registry.example/hello
+    /// ```
     pub(crate) fn identity(&self) -> String {
         match self {
             Self::Path(path) => format!("path {}", path.display()),

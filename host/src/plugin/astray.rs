@@ -79,7 +79,7 @@ pub(super) fn astray(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Strin
     said
 }
 
-/// Whether a file name is almost that of a manifest, for example `Plugin.toml`.
+/// Whether a file name is almost the name of a manifest, for example `Plugin.toml`.
 fn is_misnamed(name: &str) -> bool {
     let lower = name.to_lowercase();
     let (stem, ending) = lower.split_once('.').unwrap_or((&lower, ""));

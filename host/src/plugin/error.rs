@@ -109,7 +109,7 @@ pub enum Error {
     Import {
         /// Name of the interface.
         import: String,
-        /// Reason for the refusal, and what would change it.
+        /// Reason for the refusal, and its remedy.
         why: String,
     },
     /// The component exports an interface without permission, or one that contradicts the manifest.
@@ -117,7 +117,7 @@ pub enum Error {
     Export {
         /// Name of the interface.
         export: String,
-        /// Reason for the refusal, and what would change it.
+        /// Reason for the refusal, and its remedy.
         why: String,
     },
     /// The manifest configures an export that the component does not have.
@@ -173,7 +173,7 @@ pub enum Error {
     /// A dependency is missing, too old, or part of a cycle.
     #[error("{message}")]
     Dependency {
-        /// Problem, and what to do.
+        /// Problem and remedy.
         message: String,
     },
     /// The files of an installed plugin differ from those that were installed.
@@ -205,7 +205,7 @@ pub enum Error {
         plugin: String,
         /// Location of the requirement, for example a policy file and line.
         place: String,
-        /// Reason why it does not run, and what to do.
+        /// Reason why it does not run, and the remedy.
         why: String,
     },
     /// Plugins that the operator relies on do not run.

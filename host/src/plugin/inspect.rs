@@ -120,7 +120,7 @@ pub struct PointReport {
     pub name: String,
     /// Kind of the point.
     pub kind: PointKind,
-    /// Plugins that may call the point, besides its owner.
+    /// Plugins that may call the point, in addition to its owner.
     pub callers: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Loads plugins from folders: every found plugin is checked, compiled, linked and asked for its tools; one that fails is
-//! reported and not loaded, the rest run.
+//! Loads plugins from folders: every found plugin is checked, compiled, linked and asked for its
+//! tools; one that fails is reported and not loaded, the rest run.
 
 mod left_out;
 mod options;
@@ -47,7 +47,7 @@ pub struct Loaded {
     pub trust: Trust,
     /// Folder of the plugin.
     pub folder: PathBuf,
-    /// Content of the folder, if only what was verified or trusted counts.
+    /// Content of the folder, if only verified or trusted content counts.
     pub held: Option<Arc<HeldFolder>>,
     /// Digest of its component; empty without one.
     pub digest: String,
@@ -57,7 +57,7 @@ pub struct Loaded {
     pub exports: Vec<String>,
     /// Stamp of its component.
     pub stamp: Option<Stamp>,
-    /// Place in the policy that mutes it: nobody is asked its questions.
+    /// Place in the policy that mutes it: its questions are not asked.
     pub muted_by: Option<String>,
     /// Tools of the plugin.
     pub tools: Vec<ToolSpec>,
@@ -111,8 +111,8 @@ pub struct PluginSet {
 }
 
 impl PluginSet {
-    /// Finds and loads plugins. An error is about the host itself (no engine, no cache folder); what is wrong with one
-    /// plugin stands in [`PluginSet::left_out`].
+    /// Finds and loads plugins. An error is about the host itself (no engine, no cache folder); a
+    /// problem of one plugin is in [`PluginSet::left_out`].
     pub async fn load(options: &LoadOptions) -> Result<Self, Error> {
         let mut set = Self {
             required: options.grants.policy.required(),
@@ -148,8 +148,8 @@ impl PluginSet {
         Ok(set)
     }
 
-    /// Folder of the more trusted plugin that has this name. One that failed or waits keeps its name: otherwise breaking a guard
-    /// would make room for somebody else's plugin of the same name.
+    /// Folder of the more trusted plugin that has this name. A plugin that failed or waits keeps
+    /// its name: otherwise breaking a guard would let an untrusted plugin take the guard's name.
     fn holder(&self, name: &str) -> Option<PathBuf> {
         let loaded = self.plugins.iter();
         let loaded = loaded.map(|plugin| (&plugin.manifest.name, &plugin.folder));
@@ -169,7 +169,8 @@ impl PluginSet {
             Err(error) => {
                 let name = found.folder.file_name().unwrap_or(found.folder.as_os_str());
                 let name = name.to_string_lossy().into_owned();
-                // A protected plugin is only switched off by the administrator, also when it is broken.
+                // A protected plugin is only switched off by the administrator, also when it is
+                // broken.
                 let is_protected = protected::is_protected(&name) && found.trust == Trust::Managed;
                 let policy = protected::policy(&name, &loader.options.grants.policy);
                 let why = match (policy.disables(&name), self.holder(&name)) {
@@ -228,8 +229,9 @@ impl Loaded {
         points(self) == points(other)
     }
 
-    /// Whether anything of its component is ever called: a hook, a tool, a command, an implementation of a point or a loop. Without a
-    /// component there is nothing to call, and the plugin carries prompts or skills alone.
+    /// Whether anything of its component is ever called: a hook, a tool, a command, an
+    /// implementation of a point or a loop. Without a component there is nothing to call, and the
+    /// plugin carries prompts or skills alone.
     #[must_use]
     pub fn is_called(&self) -> bool {
         let is_used = |export: &String| match export.as_str() {

@@ -75,7 +75,8 @@ impl Loader<'_> {
             )?),
             request,
             decision: Decision::default(),
-            // What it asks for is linked, so that it can be asked for its tools; no folder stands behind it yet.
+            // Its requested imports are linked, so that it can list its tools; no folder is opened
+            // for them yet.
             granted: Arc::new(Granted::new(requested)),
             folders: Arc::new(self.folders(&own, &manifest, &Granted::default())),
             store: PluginStore::of(&own).closed(),
@@ -135,7 +136,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Decides what the plugin may touch, which may ask the operator, and links it with exactly that.
+    /// Decides which resources the plugin may use, which may ask the operator, and links it with
+    /// exactly those.
     async fn grant(
         &self,
         plugin: &mut Loaded,
@@ -190,7 +192,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Links a component with what the plugin was granted.
+    /// Links a component with the plugin's grants.
     fn template(&self, plugin: &Loaded, component: &Component) -> Result<Arc<Template>, Error> {
         let has_sockets = plugin.manifest.compat.sockets.is_some();
         let pre = imports::linker(&self.engine, &plugin.granted, has_sockets)?
@@ -221,9 +223,9 @@ impl Loader<'_> {
         GrantedFolders::new(granted, places)
     }
 
-    /// Compiles the component and checks everything that can be seen without running it; then runs it once to list its
-    /// tools, which are part of what the operator is asked about. It runs in a session that has nothing in it and reaches
-    /// nothing: what it asks for is linked, and leads nowhere yet.
+    /// Compiles the component and checks everything that can be seen without running it; then runs
+    /// it once to list its tools, which are part of the question to the operator. The session of
+    /// that run is empty: the requested imports are linked, but reach no resource.
     async fn compile(
         &self,
         plugin: &mut Loaded,
@@ -255,7 +257,8 @@ impl Loader<'_> {
                 Export::Foreign => {}
             }
         }
-        // An interface that lacks a function, or is there twice, is the fault of the component's world and not of its types.
+        // An interface that lacks a function, or is there twice, is the fault of the component's
+        // world and not of its types.
         Exports::of(&component, &self.engine).map_err(start)?;
         let template = self.template(plugin, &component);
         let template = template.map_err(|error| skewed(&bytes.bytes, error))?;
@@ -300,8 +303,8 @@ fn start(error: wasmtime::Error) -> Error {
     }
 }
 
-/// Replaces an error of the engine about types by one that names the interface and the type, where the component was built with
-/// another copy of the contract.
+/// Replaces an error of the engine about types by one that names the interface and the type, where
+/// the component was built with another copy of the contract.
 #[cfg(feature = "cli")]
 fn skewed(component: &[u8], error: Error) -> Error {
     match error {

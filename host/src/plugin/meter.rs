@@ -10,8 +10,8 @@ use crate::lock::lock;
 pub struct Metered {
     /// Peak linear memory of an instance, in bytes.
     pub memory_bytes: u64,
-    /// Number of calls per import. Of WASI, only `wasi:filesystem` and `wasi:http` are counted: the
-    /// rest gives no access.
+    /// Number of calls per import. Among WASI interfaces, only `wasi:filesystem` and `wasi:http`
+    /// are counted: the rest gives no access.
     pub host_calls: BTreeMap<&'static str, u64>,
 }
 

@@ -29,12 +29,13 @@ use crate::point::payload::CheckArguments;
 use crate::point::registry::{DEFAULT_PRIORITY, HOOK_DEADLINE, HookSpec, Registry};
 use crate::tool::{SharedTool, schema};
 
-/// Deadline of a hook that nobody waits for; a manifest can only lower it and [`HOOK_DEADLINE`], except for a plugin that was
-/// granted `model` or `agents`: its `[hooks.X] timeout` may go up to [`WAITING_DEADLINE`].
+/// Deadline of a hook in the background; a manifest can only lower it and [`HOOK_DEADLINE`], except
+/// for a plugin that was granted `model` or `agents`: its `[hooks.X] timeout` may go up to
+/// [`WAITING_DEADLINE`].
 const ASYNC_DEADLINE: Duration = Duration::from_secs(15);
 
-/// The longest deadline of a hook that waits for a model: most short answers take less, and a turn that stands still for
-/// longer looks dead.
+/// The longest deadline of a hook that waits for a model: most short answers take less, and a turn
+/// that stands still for longer looks dead.
 const WAITING_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Plugins opened for one session.
@@ -50,11 +51,11 @@ pub struct OpenPlugins {
     pub commands: Vec<PluginCommand>,
     /// Loops of the plugins, one each at most.
     pub loops: Vec<PluginLoop>,
-    /// Counts of what they may do in the session.
+    /// Counts of their usage in the session.
     pub(crate) limits: Vec<PluginLimits>,
 }
 
-/// Counts of what one plugin may do in a session.
+/// Counts of one plugin's usage in a session.
 pub(crate) struct PluginLimits {
     plugin: String,
     backing: Arc<Backing>,
@@ -73,7 +74,8 @@ impl PluginLimits {
 }
 
 impl<S: Deref<Target = PluginSet>> StartableSet<S> {
-    /// Makes the plugins ready for a session that they reach through `handle`. No instance is made before it is called.
+    /// Makes the plugins ready for a session that they reach through `handle`. No instance is made
+    /// before it is called.
     ///
     /// # Errors
     /// The schema of a point that a plugin defines cannot be used.
@@ -94,7 +96,7 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
                 );
             }
         }
-        // Of two tools with one name the first is taken: the one of the more trusted plugin.
+        // If two tools have the same name, the one of the more trusted plugin is taken.
         let trust = |tool: &SharedTool| {
             let of = |plugin: &&Arc<Loaded>| {
                 Some(plugin.manifest.name.as_str()) == tool.spec().plugin.as_deref()
@@ -129,8 +131,8 @@ impl PluginSet {
         self.plugins.iter().map(store).collect()
     }
 
-    /// The points of others that a plugin implements, with the kind that their owner gave them: a gate of a plugin's own
-    /// refuses when an implementer fails, like any gate.
+    /// The points of others that a plugin implements, with the kind that their owner gave them: a
+    /// gate of a plugin's own refuses when an implementer fails, like any gate.
     fn points_of<'a>(&self, manifest: &'a Manifest) -> Vec<(&'a str, PointKind)> {
         let kind = |full_name: &'a String| {
             let (owner, name) = full_name.split_once('.')?;
@@ -145,7 +147,7 @@ impl PluginSet {
 }
 
 impl Loaded {
-    /// Whether it has a loop, which runs while somebody serves.
+    /// Whether it has a loop, which runs during `rind serve`.
     #[must_use]
     pub fn has_loop(&self) -> bool {
         self.exports.iter().any(|export| export == loops::INTERFACE)
@@ -163,8 +165,8 @@ impl Loaded {
             backing: backing.clone(),
         });
         let slot = &Arc::new(Slot::new(template.clone(), backing));
-        // Hooks that nobody waits for have an instance of their own: a slow one must not make a guard of the same plugin miss
-        // its deadline.
+        // Hooks in the background have an instance of their own: a slow one must not make a guard
+        // of the same plugin miss its deadline.
         let background = Arc::new(slot.sibling());
         let spec = |row: &PointRow| self.spec(row.name, row.kind, &self.manifest.hook(row.name));
         hooks::bind(&mut open.registry, slot, &background, self, &spec);
@@ -208,8 +210,9 @@ impl Loaded {
         }
     }
 
-    /// A hook's options: the operator's for the hook over the operator's for the plugin over the manifest's over the
-    /// defaults. The operator can only lower a deadline, the manifest can raise that of a hook that may wait for a model.
+    /// A hook's options: the operator's for the hook over the operator's for the plugin over the
+    /// manifest's over the defaults. The operator can only lower a deadline; the manifest can raise
+    /// the deadline of a hook that may wait for a model.
     pub(super) fn spec(&self, point: &str, kind: PointKind, options: &HookOptions) -> HookSpec {
         self.spec_with(point, kind, options, &self.settings)
     }
@@ -256,7 +259,8 @@ impl Loaded {
     }
 }
 
-/// The longest deadline of a hook with these options; `waits` is whether its plugin may ask a model or run agents.
+/// The longest deadline of a hook with these options; `waits` is whether its plugin may ask a model
+/// or run agents.
 #[must_use]
 pub fn ceiling(options: &HookOptions, waits: bool) -> Duration {
     match options.is_async {

@@ -1,7 +1,8 @@
-//! Plugins that the operator relies on. Where one of them cannot run, no session begins: a guard that is missing must not
-//! look like one that has nothing to say.
+//! Plugins that the operator relies on. Where one of them cannot run, no session begins: a guard
+//! that is missing must not look like one that has nothing to say.
 //!
-//! Owns the decision which of the plugins that do not run are relied on, and why. Start from [`Reliance`].
+//! Owns the decision which of the plugins that do not run are relied on, and why. Start from
+//! [`Reliance`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -116,7 +117,8 @@ impl PluginSet {
     /// Whether everything runs that the operator relies on.
     ///
     /// # Errors
-    /// A plugin that is relied on does not run. The error names every one of them, its cause, and how to go on without it.
+    /// A plugin that is relied on does not run. The error names every one of them, its cause, and
+    /// how to continue without it.
     pub(super) fn check_relied(&self) -> Result<(), Error> {
         let left_out = self.left_out.iter().filter_map(|left| {
             let reliance = left.reliance.as_ref()?;
@@ -144,7 +146,8 @@ impl PluginSet {
         })
     }
 
-    /// Decides for each plugin that does not run whether it is relied on, and which that were configured are not there.
+    /// Decides for each plugin that does not run whether it is relied on, and which that were
+    /// configured are not there.
     pub(super) fn settle_reliance(&mut self, options: &LoadOptions) {
         let running: BTreeSet<&str> = self
             .plugins
@@ -178,8 +181,9 @@ impl PluginSet {
         self.absent = absent.collect();
     }
 
-    /// Guards that the operator said yes to, which were not even found: their folder is gone, or their project changed and is
-    /// not trusted any more. One that was named with `--plugin` is not meant where it is not named.
+    /// Guards that the operator said yes to, which were not even found: their folder is gone, or
+    /// their project changed and is not trusted any more. One that was named with `--plugin` is not
+    /// meant where it is not named.
     fn forgotten(&self, options: &LoadOptions) -> Vec<(String, Reliance)> {
         let Some(answers) = &options.grants.answers else {
             return Vec::new();
@@ -252,8 +256,8 @@ fn configured(name: &str, options: &LoadOptions) -> Option<Reliance> {
     })
 }
 
-/// Whether a plugin blocks when it fails, and the operator installed it or granted it something before. One of a project or of
-/// `--plugin` that waits for its first answer never ran.
+/// Whether a plugin blocks when it fails, and the operator installed it or granted it something
+/// before. One of a project or of `--plugin` that waits for its first answer never ran.
 fn is_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
     let was_answered = || {
         let answers = grants.answers.as_ref();
@@ -263,7 +267,7 @@ fn is_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
         })
     };
     let is_installed = left.found.trust <= Trust::User;
-    // Somebody else's plugin of a name that is kept for another never ran.
+    // A plugin that took a name reserved for another never ran.
     let is_impostor = matches!(left.why, Why::Failed(Error::Reserved { .. }));
     left.may_block && !is_impostor && (is_installed || was_answered())
 }
@@ -277,8 +281,8 @@ pub(super) fn source(found: &Found) -> String {
     }
 }
 
-/// Whether a hook of the plugin refuses when it fails, from what its manifest and the operator say. A plugin that names no
-/// hook may have any.
+/// Whether a hook of the plugin refuses when it fails, by its manifest and the operator's settings.
+/// A plugin that names no hook may have any.
 pub(super) fn may_block(manifest: &Manifest, settings: &PluginSettings) -> bool {
     let declared = manifest.hooks.iter();
     let mut hooks = declared.map(|(point, options)| (point.get_ref().as_str(), options));

@@ -1,6 +1,6 @@
-//! Plugins that a policy requires: where one does not run, no session begins. What is switched off can then not be a guard
-//! that somebody counts on. Whoever sets the folders of a run decides what is managed there, so only a digest says which
-//! plugin it must be.
+//! Plugins that a policy requires: where one does not run, no session begins. So a plugin that is
+//! switched off cannot be a guard that the administrator relies on. The person who sets the folders
+//! of a run decides what is managed there, so only a digest says which plugin it must be.
 
 use super::Error;
 use super::load::{Loaded, PluginSet};

@@ -19,7 +19,7 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
     ///
     /// # Errors
     /// A policy requires a plugin that does not run, or the operator relies on one. The error says
-    /// why it does not run, and how to go on without it.
+    /// why it does not run, and how to continue without it.
     pub fn check(set: S) -> Result<Self, Error> {
         set.check_required()?;
         set.check_relied()?;

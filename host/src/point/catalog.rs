@@ -31,7 +31,7 @@ pub(crate) use for_each_point;
 /// A row of the table of built-in points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointRow {
-    /// Name of the point, equal to that of its WIT interface.
+    /// Name of the point, equal to the name of its WIT interface.
     pub name: &'static str,
     /// Kind of the point.
     pub kind: PointKind,

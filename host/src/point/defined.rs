@@ -24,7 +24,7 @@ pub struct DefinedPoint {
     pub payload: Arc<CheckArguments>,
     /// Checks the answer of an implementer.
     pub result: Arc<CheckArguments>,
-    /// Names of the plugins that may call the point, besides its owner.
+    /// Names of the plugins that may call the point, in addition to its owner.
     pub callers: Vec<String>,
 }
 

@@ -142,8 +142,8 @@ pub struct TurnSummary {
     pub unpriced_tokens: u64,
     /// Milliseconds from input to end.
     pub duration_ms: u64,
-    /// Output shown to the user; empty when the turn was cut off before. Events and session entries carry it beside the
-    /// summary, not in it.
+    /// Output shown to the user; empty when the turn was cut off before. Events and session entries
+    /// carry it next to the summary, not in it.
     #[serde(skip)]
     pub output: String,
 }

@@ -77,7 +77,7 @@ impl Streaming {
 
 /// Whether a hook, among `all` that will be called, prevents streaming.
 pub(crate) fn holds<'a>(spec: &HookSpec, mut all: impl Iterator<Item = &'a HookSpec>) -> bool {
-    // A hook that blocks on failure can refuse, whatever its rights.
+    // A hook that blocks on failure can refuse, regardless of its rights.
     let is_judge = JUDGING.contains(&&*spec.point)
         && (spec.on_failure == OnFailure::Block
             || CHANGING.iter().any(|right| spec.has_right(right)));

@@ -27,7 +27,7 @@ pub enum TraceOutcome {
     Blocked,
     /// The hook failed, and the turn continues without it.
     Failed,
-    /// The hook failed, and what it was to judge is refused.
+    /// The hook failed, and the action that it was to judge is refused.
     FailedBlocking,
     /// The hook was disabled earlier in this turn and not called.
     Dropped,
@@ -46,7 +46,7 @@ pub struct TraceRecord {
     pub plugin: Arc<str>,
     /// Outcome of the call.
     pub outcome: TraceOutcome,
-    /// Names of what it changed or added.
+    /// Names of the changed or added parts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub changed: Vec<&'static str>,
@@ -108,7 +108,8 @@ pub enum AccessOutcome {
     Masked,
 }
 
-/// One reach of a plugin's code out of its sandbox. Reading and writing files leaves one only when it was refused or failed.
+/// One reach of a plugin's code out of its sandbox. Reading and writing files leaves one only when
+/// it was refused or failed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AccessRecord {
     /// Name of the plugin.
@@ -117,7 +118,8 @@ pub struct AccessRecord {
     pub plugin: Arc<str>,
     /// Kind of access.
     pub reached: Reached,
-    /// Target: a verb and a path, a method and a URL without its query, a name. Printable, and cut when long.
+    /// Target: a verb and a path, a method and a URL without its query, a name. Printable, and cut
+    /// when long.
     pub target: String,
     /// Outcome of an access.
     pub outcome: AccessOutcome,
@@ -178,8 +180,7 @@ fn as_option_str<S: serde::Serializer>(
 pub trait Sink: Send + Sync {
     /// Records one hook that was called or skipped.
     fn trace(&self, record: TraceRecord);
-    /// Handles a side request that a hook returned beside its outcome; `plugin` is the hook's
-    /// plugin.
+    /// Handles a side request that a hook returned with its outcome; `plugin` is the hook's plugin.
     fn effect(&self, plugin: &Arc<str>, effect: Effect);
 }
 

@@ -4,6 +4,13 @@
 //! budget.
 //!
 //! Start from [`Prices::cost`].
+//!
+//! For example:
+//!
+//! ```toml
+//! [prices]
+//! "my/model" = { input = 0.5, output = 1.5, cache_read = 0.05 }
+//! ```
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;

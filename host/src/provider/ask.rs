@@ -21,8 +21,8 @@ pub enum Ask {
     /// The list of models. vLLM, llama.cpp, Groq, Mistral and most gateways include more than names
     /// in it.
     Models,
-    /// The list of models of OpenRouter, which knows the server behind a model better than the
-    /// built-in table.
+    /// The list of models of OpenRouter, which knows the server of a model better than the built-in
+    /// table.
     OpenRouter,
     /// `/props`, the window that llama.cpp was started with, and the list of models.
     LlamaCpp,

@@ -1,8 +1,8 @@
 //! Errors of requests to models: one type for all providers.
 //!
-//! Owns the wording: each message says what failed and what to do. It must not decide which errors
-//! are retried (`retry` does) nor print anything. Text of a server is held only as [`ServerText`],
-//! which truncates it and marks it as a quote.
+//! Owns the wording: each message names the failed operation and the remedy. It must not decide
+//! which errors are retried (`retry` does) nor print anything. Text of a server is held only as
+//! [`ServerText`], which truncates it and marks it as a quote.
 //!
 //! Start from [`Error`].
 
@@ -79,7 +79,7 @@ pub enum Error {
         url: String,
         /// The innermost cause, from the operating system or the TLS library.
         cause: String,
-        /// Advice on what to start or set.
+        /// Advice on the program to start or the variable to set.
         advice: String,
     },
 

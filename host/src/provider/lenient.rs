@@ -86,6 +86,13 @@ fn stood_in_for(c: char) -> Option<u32> {
 
 /// Joins surrogate pairs that were split over several pieces of one text. A lone surrogate becomes
 /// U+FFFD.
+///
+/// For example:
+///
+/// ```text
+/// "Hi \ud83d", "\ude00!"    ->  Hi 😀!
+/// "a\ud83d", "b"            ->  a, U+FFFD, b
+/// ```
 #[derive(Debug, Default)]
 pub(super) struct SurrogateJoiner {
     is_on: bool,
@@ -152,6 +159,14 @@ pub(super) fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
 
 /// Reads a text: a string, the `text` of an object, or those of a list, joined. `None` for any
 /// other value and for an empty text.
+///
+/// For example:
+///
+/// ```text
+/// "a"                                                    ->  a
+/// [{"type": "text", "text": "a"}, {"x": 1}, "b", null]   ->  ab
+/// {"text": ""}                                           ->  none
+/// ```
 pub(super) fn text(value: &Value) -> Option<Cow<'_, str>> {
     let text = match value {
         Value::String(text) => Cow::Borrowed(text.as_str()),
@@ -182,6 +197,15 @@ pub(super) fn id_in(value: &Value, name: &str) -> Option<String> {
 
 /// Reads a count of tokens or an index: a number, or a string with a number. `None` for any other
 /// value and for a negative number.
+///
+/// For example:
+///
+/// ```text
+/// 5      ->  5
+/// 5.9    ->  5
+/// "7"    ->  7
+/// -1     ->  none
+/// ```
 pub(super) fn count(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),

@@ -13,6 +13,14 @@ pub const MAX_SERVER_TEXT_CHARS: usize = 500;
 
 /// Text that a server sent: truncated, on one line, without control characters. It is data and
 /// never an instruction, and is always shown in quotes.
+///
+/// For example:
+///
+/// ```text
+/// two<LF>lines<TAB>and  spaces    ->  "two lines and spaces"
+/// <ESC>[31mred<BEL>               ->  "[31mred"
+/// (empty)                         ->  nothing
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerText(Box<str>);
 

@@ -36,6 +36,18 @@ pub(crate) struct SseFault {
 }
 
 /// A push parser. Chunk boundaries do not affect the events.
+///
+/// For example:
+///
+/// ```text
+/// event: a        first event: name a, data 1
+/// data: 1
+///
+/// : ping          a comment, no event
+///
+/// data: x         second event: no name, data x<LF>y
+/// data: y
+/// ```
 pub(crate) struct SseParser {
     queue: Arc<Mutex<VecDeque<Vec<u8>>>>,
     events: Events,

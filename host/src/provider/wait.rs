@@ -1,9 +1,9 @@
 //! The timeouts of one attempt, and the classification of connection errors.
 //!
-//! Owns the timeout of each phase. It must not know what the awaited bytes mean, nor retry. Servers
-//! send comments and pings while they load a model or the model writes long arguments. They restart
-//! the idle timeout ([`Wait::alive`]), up to a limit of their own. Only a part of the answer ends a
-//! phase ([`Wait::progress`]). Start from [`Wait::until`].
+//! Owns the timeout of each phase. It must not know the meaning of the awaited bytes, nor retry.
+//! Servers send comments and pings while they load a model or the model writes long arguments. They
+//! restart the idle timeout ([`Wait::alive`]), up to a limit of their own. Only a part of the
+//! answer ends a phase ([`Wait::progress`]). Start from [`Wait::until`].
 
 use std::time::Duration;
 

@@ -69,7 +69,7 @@ pub(super) fn folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
         let real = file.canonicalize().ok();
         let real = real.as_deref().and_then(Path::parent).map(Path::to_owned);
         for folder in [named, real].into_iter().flatten() {
-            // Decide by the canonical directory, whatever symlinks lead there.
+            // Decide by the canonical directory, whichever symlinks lead there.
             let leads = folder.canonicalize();
             if leads.is_ok_and(|leads| is_narrow(&leads)) && !found.contains(&folder) {
                 found.push(folder);

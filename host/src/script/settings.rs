@@ -48,13 +48,14 @@ enum OneOrMore {
 pub struct ScriptSettings {
     /// Point that calls the script, or several.
     point: OneOrMore,
-    /// Program and its arguments. A word that begins with `~/` is a path in the home folder; the first word may be relative to
-    /// the folder of the settings.
+    /// Program and its arguments. A word that begins with `~/` is a path in the home folder; the
+    /// first word may be relative to the folder of the settings.
     command: Vec<String>,
     /// Whether the script is called. Default: yes.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// Regular expression for whole names of tools, at `pre-tool` and `post-tool`. Default: all tools.
+    /// Regular expression for whole names of tools, at `pre-tool` and `post-tool`. Default: all
+    /// tools.
     #[serde(default)]
     matcher: Option<String>,
     /// Lower runs first. Default: 100.
@@ -66,7 +67,8 @@ pub struct ScriptSettings {
     /// Deadline of a call, in seconds. Default: 5, and 15 with `async`.
     #[serde(default, deserialize_with = "number::within_if_set::<1, 600, _, _>")]
     timeout_seconds: Option<u64>,
-    /// Whether the turn continues without waiting for the script, at points that only observe. Default: no.
+    /// Whether the turn continues without waiting for the script, at points that only observe.
+    /// Default: no.
     #[serde(default, rename = "async")]
     is_async: bool,
     /// Rights of the point that the script keeps. Default: all.

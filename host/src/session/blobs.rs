@@ -1,8 +1,8 @@
 //! Content-addressed files of a session, for data that is too large for its entries or not text.
 //!
 //! Owns the file names (the BLAKE3 hash of the content), the size limits, and the check that a file
-//! still has the content it was written with. The module must not know what the bytes mean. Start
-//! from [`Blobs`].
+//! still has the content it was written with. The module must not know the meaning of the bytes.
+//! Start from [`Blobs`].
 
 use std::fs;
 use std::io::ErrorKind;

@@ -5,8 +5,8 @@
 //! host can open a file that a newer host wrote; an entry of a known type that does not parse is an
 //! error, and the reader skips its line with a notice.
 //!
-//! The module must not know how entries are stored or what they add up to: see `log` and
-//! `transcript`. Start from [`Body`].
+//! The module must not know how entries are stored or how they combine into a conversation: see
+//! `log` and `transcript`. Start from [`Body`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

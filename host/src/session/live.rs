@@ -4,7 +4,7 @@
 //! it to the in-memory state second, so that file and memory never differ. The exception are
 //! reports ([`Session::report`]): they may wait in a buffer, because no state depends on them.
 //!
-//! This module must not know the agent loop or what messages mean. Start from [`Session`].
+//! This module must not know the agent loop or the meaning of messages. Start from [`Session`].
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};

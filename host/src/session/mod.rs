@@ -2,14 +2,25 @@
 //! add up to.
 //!
 //! Owns the file format, the lock, crash repair, the conversation, the blobs that messages refer to
-//! and the session state of plugins. It does not know the agent loop: the agent decides what to
-//! write and when the data must be on the disk.
+//! and the session state of plugins. It does not know the agent loop: the agent decides which
+//! entries to write and when the data must be on the disk.
 //!
 //! Invariants: an entry is never changed or deleted once it is written, and at most one process
 //! writes to a session. An entry that cannot be parsed is skipped with a notice and stays in the
 //! file.
 //!
 //! Start from [`SessionStore`], then [`Session`].
+//!
+//! The first lines of a file, broken here for width; in the file each entry is one line:
+//!
+//! ```json
+//! {"id":"a","parent":null,"time":1769851800000,"type":"session","version":1,"workspace":"/srv",
+//!  "provider":"openai","model":"gpt-5"}
+//! {"id":"b","parent":"a","time":1769851800001,"type":"turn-start","turn":1,"input":"go",
+//!  "source":"terminal"}
+//! {"id":"c","parent":"b","time":1769851800002,"type":"message","message":{"id":"m","role":"user",
+//!  "content":[{"type":"text","text":"go"}]}}
+//! ```
 
 mod blobs;
 mod children;

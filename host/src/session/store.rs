@@ -5,8 +5,8 @@
 //! another process writes to the session. A file that cannot be parsed as a session must not fail
 //! the list.
 //!
-//! The module must not know what entries mean beyond the rows and summaries that it returns. Start
-//! from [`SessionStore`].
+//! The module must not know the meaning of entries beyond the rows and summaries that it returns.
+//! Start from [`SessionStore`].
 
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};

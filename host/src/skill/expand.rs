@@ -70,6 +70,13 @@ fn quoted(value: &str) -> String {
 
 /// Splits text into words like a shell: only quotes and backslashes are special. An unclosed quote
 /// extends to the end.
+///
+/// For example:
+///
+/// ```text
+/// a 'b c' d\ e    ->  three words: a, b c, d e
+/// a "b             ->  two words: a, b
+/// ```
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -108,6 +115,16 @@ impl Skills {
     /// Expands the placeholders of a body in one pass: inserted text is not expanded again. `$N`
     /// and argument names are placeholders only in skills that take arguments; other skills may
     /// contain prices and scripts unchanged.
+    ///
+    /// For example:
+    ///
+    /// ```text
+    /// skill                      body                            arguments     text
+    /// arguments: [issue, path]   Fix $issue in $path             7 src         Fix 7 in src
+    /// argument-hint: '[x]'       first $0, second $1             a 'b c'       first a, second b c
+    /// none declared              $ARGUMENTS, $ARGUMENTS[1]        a b           a b, b
+    /// none declared              It costs $5.                    (none)        It costs $5.
+    /// ```
     #[must_use]
     pub fn expand(skill: &Skill, arguments: &SkillArguments) -> String {
         let words = words(&arguments.text);
@@ -166,6 +183,14 @@ impl Skills {
 
     /// Wraps the text of a skill in a tag with its origin. The tag's name contains a hash that does
     /// not occur in the text, so the text cannot close the tag.
+    ///
+    /// For example:
+    ///
+    /// ```text
+    /// <skill-0123456789abcdef name="review" source="user" trust="user" directory="/skills/review">
+    /// Review the change.
+    /// </skill-0123456789abcdef>
+    /// ```
     #[must_use]
     pub fn wrapped(skill: &Skill, text: &str) -> String {
         let mut mark = short_hash(text);

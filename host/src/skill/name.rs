@@ -6,6 +6,15 @@ use crate::text::is_deceptive;
 
 /// Returns the form in which names are compared: NFKC, case-folded, and without invisible
 /// characters. Names that differ only in these look alike and have the same form.
+///
+/// For example:
+///
+/// ```text
+/// Review        ->  review
+/// ｒｅｖｉｅｗ  ->  review
+/// straße        ->  strasse
+/// git:Commit    ->  git:commit
+/// ```
 #[must_use]
 pub fn key(name: &str) -> String {
     let nfkc = ComposingNormalizerBorrowed::new_nfkc();

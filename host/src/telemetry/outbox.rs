@@ -2,7 +2,7 @@
 //! that exports batches from it.
 //!
 //! Invariant: a span that is not exported is counted as lost, whether the queue was full, the
-//! export failed or time ran out. The module must not know what the spans describe. Start from
+//! export failed or time ran out. The module must not know the content of the spans. Start from
 //! [`Outbox`].
 
 use std::sync::atomic::{AtomicU64, Ordering};

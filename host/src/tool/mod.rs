@@ -98,8 +98,8 @@ pub struct ToolCtx {
     pub caller: Caller,
     /// Cancellation of the call. A long-running tool must watch it; the future may also be dropped.
     pub cancel: CancellationToken,
-    /// Directories besides the workspace that commands of this call may read, such as those of
-    /// skills.
+    /// Directories in addition to the workspace that commands of this call may read, such as those
+    /// of skills.
     pub readable: Arc<[PathBuf]>,
     /// Files that the model of this agent knows, so that `write_file` and `edit_file` can refuse to
     /// overwrite others. `None` if the caller is a program, which does not depend on text shown to

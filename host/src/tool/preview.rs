@@ -29,6 +29,18 @@ pub struct ShownLine {
 /// Returns the arguments of a call for the user: the command of `bash`, the lines that `write_file`
 /// and `edit_file` write, JSON for other tools. The text is complete and unescaped; the code that
 /// displays it must escape it.
+///
+/// For example:
+///
+/// ```text
+/// {"command": "make\nmake test"}                              $ make
+///                                                             > make test
+///
+/// {"path": "a.txt", "old_text": "x\ny", "new_text": "z"}      file: a.txt
+///                                                             - x
+///                                                             - y
+///                                                             + z
+/// ```
 #[must_use]
 pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<ShownLine> {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);

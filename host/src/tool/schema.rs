@@ -300,7 +300,7 @@ impl<'a> Load<'a> {
         if depth > MAX_CHAIN_DEPTH {
             return Err(EXPLOSIVE.to_owned());
         }
-        // A reference with only annotations beside it is not a second check of the value.
+        // A reference with only annotations next to it is not a second check of the value.
         let is_plain = references_of(map).next().is_some()
             && map.keys().all(|key| UNCHECKED.contains(&key.as_str()));
         let mut load = u64::from(!is_plain);

@@ -33,6 +33,14 @@ impl Subject {
     /// Returns the scope of an "always" answer, one text for each part. `tool` is the name of the
     /// tool.
     ///
+    /// For example:
+    ///
+    /// ```text
+    /// Any, tool bash                       every call of bash
+    /// File("src/a.rs"), tool write_file    write_file in src/, not in folders below it
+    /// Tree("src"), tool search             search in src/ and below it
+    /// ```
+    ///
     /// # Errors
     /// Reason why no "always" answer is possible.
     pub fn covers(&self, tool: &str) -> Result<Vec<String>, String> {

@@ -1,6 +1,6 @@
 // Offers the person a slash command that makes a prompt: `/explain`.
 //
-// What the module exports are its hooks, tools and commands. Rename the file to .ts, and `main` in package.json with it, to
+// The exports of the module are its hooks, tools and commands. Rename the file to .ts, and `main` in package.json with it, to
 // write TypeScript. Points and imports of the host: `rind-sdk/types`.
 import { commands as offer, prompt } from "rind-sdk";
 

@@ -1,6 +1,6 @@
 // Beats like a heart: counts its runs, and asks for the next one after a pause.
 //
-// The host runs what the module exports as `loop` while `rind serve` runs: again after the pause that it asks for, or after a growing
+// The host runs the export `loop` while `rind serve` runs: again after the pause that it asks for, or after a growing
 // one when it failed. Rename the file to .ts, and `main` in package.json with it, to write TypeScript. Imports of the host:
 // `rind-sdk/types`.
 import { again, runLoop } from "rind-sdk";
@@ -9,7 +9,7 @@ import * as config from "rind-sdk/config";
 import * as log from "rind-sdk/log";
 import * as state from "rind-sdk/state";
 
-// One run. Instances may be thrown away between two of them: what must last goes into `rind-sdk/state`, or into `rind-sdk/store`
+// One run. Instances may be thrown away between two of them: lasting data goes into `rind-sdk/state`, or into `rind-sdk/store`
 // when it is to outlast the session.
 export const loop = runLoop(() => {
   /** @type {{seconds: number}} Settings of the operator; `[config]` in plugin.toml says which there are. */

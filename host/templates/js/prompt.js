@@ -1,8 +1,8 @@
 // Adds a part to the system prompt.
 //
-// What the module exports are its hooks: the name of an export is its point, here `system-prompt`, where every plugin contributes
+// The exports of the module are its hooks: the name of an export is its point, here `system-prompt`, where every plugin contributes
 // parts. A part of the tier `stable` stays the same for the whole session, so that the provider's prompt cache holds; `volatile`
-// parts are for what changes with each turn.
+// parts are for text that changes with each turn.
 import { hooks } from "rind-sdk";
 import * as config from "rind-sdk/config";
 

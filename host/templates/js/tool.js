@@ -1,6 +1,6 @@
 // Offers the model a tool that counts the words of a text.
 //
-// What the module exports are its hooks and tools. Rename the file to .ts, and `main` in package.json with it, to write
+// The exports of the module are its hooks and tools. Rename the file to .ts, and `main` in package.json with it, to write
 // TypeScript. Points and imports of the host: `rind-sdk/types`.
 import { tools as offer } from "rind-sdk";
 

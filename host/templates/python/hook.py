@@ -14,7 +14,7 @@ from wit_world.imports import outcomes, payloads
 
 
 class PreTool:
-    """Called before each tool call. Instances may be thrown away between two calls: what must last goes into `state`."""
+    """Called before each tool call. Instances may be thrown away between two calls: lasting data goes into `state`."""
 
     def run(self, payload: payloads.ProposedCall) -> outcomes.CallOutcome:
         settings = json.loads(config.all())

@@ -13,7 +13,7 @@ from wit_world.imports import types
 
 
 class Loop:
-    """Instances may be thrown away between two runs: what must last goes into `state`, or into `store` when it is to outlast the session."""
+    """Instances may be thrown away between two runs: lasting data goes into `state`, or into `store` when it is to outlast the session."""
 
     def run(self):
         settings = json.loads(config.all())

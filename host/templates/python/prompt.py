@@ -2,7 +2,7 @@
 
 The classes of this module are its hooks: the name of a class is its point, here `system-prompt`, where every plugin contributes
 parts. A part of the tier `stable` stays the same for the whole session, so that the provider's prompt cache holds; `volatile`
-parts are for what changes with each turn.
+parts are for text that changes with each turn.
 """
 
 import json

@@ -1,7 +1,8 @@
 //! Offers the person a slash command that makes a prompt: `/explain`.
 //!
-//! A plugin is a module of functions under `#[rind_sdk::plugin]`. A command takes one type marked `#[args]`, from which its JSON
-//! Schema is made; doc comments are what `/help` shows. It returns text, a prompt, or nothing.
+//! A plugin is a module of functions under `#[rind_sdk::plugin]`. A command takes one type marked
+//! `#[args]`, from which its JSON Schema is made; `/help` shows its doc comments. It returns text,
+//! a prompt, or nothing.
 
 #[rind_sdk::plugin]
 mod plugin {

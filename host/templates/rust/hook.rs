@@ -1,20 +1,23 @@
 //! Looks at every tool call before it is made, and refuses those that touch secret files.
 //!
-//! A plugin is a module of functions under `#[rind_sdk::plugin]`. The name of a hook is its point, here `pre-tool`; a wrong
-//! name or a wrong type is a compile error that says what is expected. Points and what they may change: `rind-sdk/wit`.
+//! A plugin is a module of functions under `#[rind_sdk::plugin]`. The name of a hook is its point,
+//! here `pre-tool`; a wrong name or a wrong type is a compile error that names the expected one.
+//! Points and their permitted changes: `rind-sdk/wit`.
 
 #[rind_sdk::plugin]
 mod plugin {
     use rind_sdk::prelude::*;
 
-    /// Settings of the operator. `[config]` in plugin.toml says which there are, with their defaults.
+    /// Settings of the operator. `[config]` in plugin.toml says which there are, with their
+    /// defaults.
     #[data]
     struct Settings {
         /// Parts of paths that no tool may be given.
         secret: Vec<String>,
     }
 
-    /// Called before each tool call. Instances may be thrown away between two calls: what must last goes into `state`.
+    /// Called before each tool call. Instances may be thrown away between two calls: lasting data
+    /// goes into `state`.
     #[hook]
     fn pre_tool(call: ProposedCall) -> Result<CallOutcome, Error> {
         let settings: Settings = config::all()?;

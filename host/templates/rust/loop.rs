@@ -1,7 +1,8 @@
 //! Beats like a heart: counts its runs, and asks for the next one after a pause.
 //!
-//! A plugin is a module of functions under `#[rind_sdk::plugin]`. The host runs the one marked `#[run_loop]` while `rind serve`
-//! runs: again after the pause that it asks for, or after a growing one when it failed. What it may use: `rind-sdk/wit`.
+//! A plugin is a module of functions under `#[rind_sdk::plugin]`. The host runs the one marked
+//! `#[run_loop]` while `rind serve` runs: again after the pause that it asks for, or after a
+//! growing one when it failed. Functions that a loop may use: `rind-sdk/wit`.
 
 #[rind_sdk::plugin]
 mod plugin {
@@ -9,15 +10,16 @@ mod plugin {
 
     use rind_sdk::prelude::*;
 
-    /// Settings of the operator. `[config]` in plugin.toml says which there are, with their defaults.
+    /// Settings of the operator. `[config]` in plugin.toml says which there are, with their
+    /// defaults.
     #[data]
     struct Settings {
         /// Pause between two runs, in seconds.
         seconds: u64,
     }
 
-    /// One run. Instances may be thrown away between two of them: what must last goes into `state`, or into `store` when it is to
-    /// outlast the session.
+    /// One run. Instances may be thrown away between two of them: lasting data goes into `state`,
+    /// or into `store` when it is to outlast the session.
     #[run_loop]
     fn beat() -> Result<LoopOutcome, Error> {
         let settings: Settings = config::all()?;

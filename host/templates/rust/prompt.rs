@@ -1,14 +1,16 @@
 //! Adds a part to the system prompt.
 //!
-//! A plugin is a module of functions under `#[rind_sdk::plugin]`. The name of a hook is its point, here `system-prompt`, where
-//! every plugin contributes parts. A part of the tier `stable` stays the same for the whole session, so that the provider's
-//! prompt cache holds; `volatile` parts are for what changes with each turn.
+//! A plugin is a module of functions under `#[rind_sdk::plugin]`. The name of a hook is its point,
+//! here `system-prompt`, where every plugin contributes parts. A part of the tier `stable` stays
+//! the same for the whole session, so that the provider's prompt cache holds; `volatile` parts are
+//! for text that changes with each turn.
 
 #[rind_sdk::plugin]
 mod plugin {
     use rind_sdk::prelude::*;
 
-    /// Settings of the operator. `[config]` in plugin.toml says which there are, with their defaults.
+    /// Settings of the operator. `[config]` in plugin.toml says which there are, with their
+    /// defaults.
     #[data]
     struct Settings {
         /// Text of the part.

@@ -1,7 +1,7 @@
 //! Offers the model a tool that counts the words of a text.
 //!
-//! A plugin is a module of functions under `#[rind_sdk::plugin]`. A tool takes one type marked `#[args]`, from which its JSON
-//! Schema is made; doc comments are what the model reads.
+//! A plugin is a module of functions under `#[rind_sdk::plugin]`. A tool takes one type marked
+//! `#[args]`, from which its JSON Schema is made; the model reads its doc comments.
 
 #[rind_sdk::plugin]
 mod plugin {

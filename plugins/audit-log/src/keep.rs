@@ -1,4 +1,5 @@
-//! Stores the lines: segments in the plugin's `data` folder, and the head of the chain in the session's state.
+//! Stores the lines: segments in the plugin's `data` folder, and the head of the chain in the
+//! session's state.
 
 use std::cell::Cell;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,7 +13,8 @@ use crate::event::Event;
 /// Bytes after which a new segment begins.
 const SEGMENT_BYTES: u64 = 128 << 10;
 
-/// Bytes at the end of a segment that are read to find its last line. Lines are a few hundred bytes.
+/// Bytes at the end of a segment that are read to find its last line. Lines are a few hundred
+/// bytes.
 const TAIL_BYTES: u32 = 8 << 10;
 
 /// Adds lines to the log of the session.
@@ -68,8 +70,9 @@ struct Last {
 thread_local! {
     static KEPT: state::Cached<Head> = const { state::Cached::new() };
 
-    /// Spares looking at the files again for every line. It is only believed when the session's state says the same, so that
-    /// nobody else wrote a line since; and it is gone after a failure, which may have left a part of a line.
+    /// Spares looking at the files again for every line. It is used only when the session's state
+    /// has the same head, so that no other line was written since; and it is cleared after a
+    /// failure, which may have left a partial line.
     static LAST: Cell<Option<Last>> = const { Cell::new(None) };
 }
 
@@ -88,7 +91,7 @@ fn look(
     let path = |number| path(folder, number);
     let mut end = end_of(&path(segment.number), segment.size)?;
     if end.last.is_none() && segment.number > 1 {
-        // A segment that has no line yet goes on behind the one before it.
+        // A segment without a line continues the one before it.
         end.last = read_end(&read(&path(segment.number - 1))?).last;
     }
     if end.torn > 0 {

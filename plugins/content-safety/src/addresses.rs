@@ -1,4 +1,4 @@
-//! Ways to reach somebody: email addresses, phone numbers, IPv4 addresses.
+//! Contact data: email addresses, phone numbers, IPv4 addresses.
 //!
 //! Every function looks for data that begins at `at` and says where it ends.
 
@@ -59,7 +59,7 @@ pub(crate) fn phone(text: &[u8], at: usize) -> Option<usize> {
             b'0'..=b'9' => {
                 digits.push(*byte);
                 gap = 0;
-                // What is open or a separator at the end is not part of the number.
+                // An open bracket or a separator at the end is not part of the number.
                 end = if is_open { end } else { at + offset + 2 };
             }
             b'(' if !digits.is_empty() && !is_open => is_open = true,
@@ -92,7 +92,8 @@ fn has_calling_code(digits: &[u8]) -> bool {
     )
 }
 
-/// An address of somebody's machine. Addresses that everybody has (`127.0.0.1`, `0.0.0.0`, masks) and versions stay.
+/// An address of a particular machine. Addresses that are the same on every machine (`127.0.0.1`,
+/// `0.0.0.0`, masks) and versions stay.
 pub(crate) fn ipv4(text: &[u8], at: usize) -> Option<usize> {
     let length = run(text, at, 16, |byte| byte.is_ascii_digit() || byte == b'.');
     let address = std::str::from_utf8(&text[at..at + length])

@@ -29,7 +29,8 @@ const CATEGORIES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Returns the reason for holding a text back, if there is one. The reason does not repeat the text.
+/// Returns the reason for holding a text back, if there is one. The reason does not repeat the
+/// text.
 ///
 /// # Errors
 /// When a pattern of the operator is not a regular expression, with its number.

@@ -1,6 +1,8 @@
-//! Boundaries of data, so that parts of longer things (hashes, versions, paths, identifiers) are not taken for it.
+//! Boundaries of data, so that parts of longer things (hashes, versions, paths, identifiers) are
+//! not taken for it.
 
-/// Whether data may begin at `at`: not within a word, a path, a version or a number with a fraction.
+/// Whether data may begin at `at`: not within a word, a path, a version or a number with a
+/// fraction.
 pub(crate) fn begins(text: &[u8], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).and_then(|before| text.get(before)) else {
         return true;
@@ -8,7 +10,8 @@ pub(crate) fn begins(text: &[u8], at: usize) -> bool {
     !(is_word(*before) || b".-/\\+#%".contains(before))
 }
 
-/// Whether data may end before `at`: no word goes on there, neither at once nor after a dash or a dot.
+/// Whether data may end before `at`: no word continues there, neither directly nor after a dash or
+/// a dot.
 pub(crate) fn ends(text: &[u8], at: usize) -> bool {
     let goes_on = |at: usize| text.get(at).is_some_and(|byte| is_word(*byte));
     match text.get(at) {
@@ -17,7 +20,8 @@ pub(crate) fn ends(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// A letter, a digit or an underscore. Letters of other scripts are not: in Chinese a number follows a word without a space.
+/// A letter, a digit or an underscore. Letters of other scripts are not: in Chinese a number
+/// follows a word without a space.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }

@@ -1,4 +1,5 @@
-//! The last look at what is shown: masks personal data, and holds back what the operator does not want shown.
+//! The last look at what is shown: masks personal data, and holds back what the operator does not
+//! want shown.
 
 mod addresses;
 mod deny;
@@ -16,8 +17,9 @@ mod content_safety {
     use crate::{deny, mask};
     use rind_sdk::prelude::*;
 
-    /// Text that may still become data is kept back until that is known. A pattern that holds the output back may begin anywhere in
-    /// it, so with one of those nothing is shown before all of it was looked at.
+    /// Text that may still become data is kept back until that is known. A pattern that holds the
+    /// output back may begin anywhere in it, so with one of those nothing is shown before all of it
+    /// was looked at.
     #[hook]
     fn output_delta(delta: TextDelta) -> Result<DeltaOutcome, Error> {
         let settings: Settings = config::all()?;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::settings::{DataKind, Settings};
 use crate::{addresses, edge, numbers, open};
 
-/// A text with placeholders, and what they stand for.
+/// A text with placeholders, and the data that they replace.
 #[derive(Debug)]
 pub(crate) struct Masked {
     /// Text with placeholders.
@@ -15,7 +15,14 @@ pub(crate) struct Masked {
     pub(crate) counts: BTreeMap<DataKind, usize>,
 }
 
-/// Masks what the settings name. None when there is nothing of it.
+/// Masks the kinds of data that the settings name. None when there is nothing of it.
+///
+/// For example:
+///
+/// ```text
+/// Card 4111 1111 1111 1111, SSN 219-45-6789    ->  Card [card masked], SSN [ssn masked]
+/// Order 1234 is on its way.                    ->  none
+/// ```
 pub(crate) fn mask(text: &str, settings: &Settings) -> Option<Masked> {
     let finds = find(text, 0, settings);
     if finds.is_empty() {
@@ -36,11 +43,12 @@ pub(crate) fn mask(text: &str, settings: &Settings) -> Option<Masked> {
 pub(crate) struct Settled {
     /// The text, and the part that is kept back at its end. None when nothing was masked.
     pub(crate) text: Option<String>,
-    /// Bytes at its end that may become data with what follows.
+    /// Bytes at its end that may become data with the text that follows.
     pub(crate) kept: usize,
 }
 
-/// Masks in `whole` what begins behind `from`; what stands before was shown. `is_last` when nothing follows.
+/// Masks data in `whole` that begins at or after `from`; the text before it was shown already.
+/// `is_last` when nothing follows.
 pub(crate) fn mask_settled(
     whole: &str,
     from: usize,
@@ -51,7 +59,7 @@ pub(crate) fn mask_settled(
     let mut open = whole.len();
     if !is_last {
         open = open::begins(whole.as_bytes(), from, &settings.mask);
-        // What was found is judged as one piece.
+        // A find that crosses the boundary is kept back whole.
         let across = |(range, _): &&(Range<usize>, DataKind)| range.end > open;
         open = finds
             .iter()
@@ -65,7 +73,7 @@ pub(crate) fn mask_settled(
     }
 }
 
-/// The text behind `from` with a placeholder for each find.
+/// The text from `from` on with a placeholder for each find.
 fn replaced(text: &str, from: usize, finds: &[(Range<usize>, DataKind)]) -> String {
     let mut masked = String::with_capacity(text.len() - from);
     let mut kept = from;
@@ -78,7 +86,7 @@ fn replaced(text: &str, from: usize, finds: &[(Range<usize>, DataKind)]) -> Stri
     masked
 }
 
-/// Finds data that begins at or behind `from`, in order and without overlaps.
+/// Finds data that begins at or after `from`, in order and without overlaps.
 fn find(text: &str, from: usize, settings: &Settings) -> Vec<(Range<usize>, DataKind)> {
     let mut kinds = settings.mask.clone();
     kinds.sort_unstable();

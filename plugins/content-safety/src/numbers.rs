@@ -1,4 +1,5 @@
-//! Payment cards, bank accounts and social security numbers: shape first, then the checks that chance does not pass.
+//! Payment cards, bank accounts and social security numbers: shape first, then the checks that
+//! chance does not pass.
 //!
 //! Every function looks for data that begins at `at` and says where it ends.
 
@@ -97,7 +98,7 @@ pub(crate) fn card(text: &[u8], at: usize) -> Option<usize> {
     if n_digits >= 14 {
         return is_card(&text[at..at + n_digits]).then_some(at + n_digits);
     }
-    // Groups of 4 may go on with 3 more digits, so the longest that passes is taken.
+    // Groups of 4 may be followed by 3 more digits, so the longest match that passes is taken.
     let ends = CARD_GROUPS.iter().filter_map(|groups| {
         let (digits, end) = grouped(text, at, groups)?;
         is_card(&digits).then_some(end)
@@ -135,8 +136,8 @@ fn is_card(digits: &[u8]) -> bool {
     is_issued(digits) && luhn(digits)
 }
 
-/// Visa, Mastercard, American Express, Discover, JCB, Diners Club, UnionPay and Maestro. Visa's old numbers of 13 digits are
-/// left out: bar codes look the same.
+/// Visa, Mastercard, American Express, Discover, JCB, Diners Club, UnionPay and Maestro. Visa's old
+/// numbers of 13 digits are left out: bar codes look the same.
 fn is_issued(digits: &[u8]) -> bool {
     let first = digits
         .iter()
@@ -202,7 +203,8 @@ pub(crate) fn may_be_iban(text: &[u8]) -> bool {
         && text.iter().skip(2).take(2).all(u8::is_ascii_digit)
 }
 
-/// The remainder of an account number, its first four characters put last and letters read as 10 to 35.
+/// The remainder of an account number, its first four characters put last and letters read as 10
+/// to 35.
 fn mod_97(account: &[u8]) -> u32 {
     let (front, rest) = account.split_at(4);
     rest.iter().chain(front).fold(0, |sum, byte| match byte {
@@ -211,7 +213,7 @@ fn mod_97(account: &[u8]) -> u32 {
     })
 }
 
-/// A social security number as it is written, with dashes, of an area that is given out.
+/// A social security number in its written form, with dashes, of an assigned area.
 pub(crate) fn ssn(text: &[u8], at: usize) -> Option<usize> {
     let (digits, end) = grouped(text, at, &[3, 2, 4])?;
     let is_given_out = text[at + 3] == b'-'

@@ -1,16 +1,18 @@
-//! Finds the end of a text that may become data with what follows: a number that is written in pieces is one number.
+//! Finds the end of a text that may become data with the text that follows: a number that is
+//! written in pieces is one number.
 
 use crate::edge;
 use crate::numbers;
 use crate::settings::DataKind;
 
-/// Bytes behind the longest data that decide whether it ends there.
+/// Bytes after the longest data that decide whether it ends there.
 const BEHIND: usize = 2;
 
-/// Bytes of the longest text that is looked at, an email address.
+/// Bytes of the longest text that is examined, an email address.
 const LONGEST: usize = 64 + 1 + 253 + BEHIND;
 
-/// Returns the position, at or behind `from`, from which `text` cannot be judged before more of it is there.
+/// Returns the position, at or after `from`, from which `text` cannot be judged before more of it
+/// is there.
 pub(crate) fn begins(text: &[u8], from: usize, kinds: &[DataKind]) -> usize {
     let first = from.max(text.len().saturating_sub(LONGEST));
     (first..text.len())
@@ -18,7 +20,8 @@ pub(crate) fn begins(text: &[u8], from: usize, kinds: &[DataKind]) -> usize {
         .unwrap_or(text.len())
 }
 
-/// Whether data of a kind may begin at `at` and end behind the text, or its end depend on what follows.
+/// Whether data of a kind may begin at `at` and end after the text, or its end depends on the text
+/// that follows.
 fn may_go_on(kind: DataKind, text: &[u8], at: usize) -> bool {
     let rest = &text[at..];
     let is_short = rest.len() < longest(kind) + BEHIND;
@@ -42,7 +45,7 @@ fn longest(kind: DataKind) -> usize {
     }
 }
 
-/// Whether a byte may stand in data of a kind, or right behind it where its end is decided.
+/// Whether a byte may be part of data of a kind, or follow it directly, where its end is decided.
 fn is_part(kind: DataKind, byte: u8) -> bool {
     let separators: &[u8] = match kind {
         DataKind::Card | DataKind::Ssn | DataKind::Iban | DataKind::Ipv4 => b" -.",

@@ -15,7 +15,7 @@ pub(crate) struct Settings {
     pub(crate) allow: Vec<String>,
 }
 
-/// A kind of personal data. Of two finds in one place the kind that comes first here is taken.
+/// A kind of personal data. If two finds are in one place, the kind that comes first here is taken.
 #[data]
 #[derive(Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]

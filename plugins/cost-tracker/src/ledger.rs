@@ -29,7 +29,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// Calls that are under way. Far more than one step makes.
 const MAX_OPEN: usize = 256;
 
-/// Requests and what they used.
+/// Requests and their usage.
 #[data]
 #[derive(Default, PartialEq)]
 #[serde(default)]
@@ -136,7 +136,8 @@ pub(crate) struct Ledger {
     pub(crate) this_turn: Sum,
     pub(crate) session: Sum,
     pub(crate) models: BTreeMap<String, Sum>,
-    /// Requests beside the conversation, by the plugin that made them; those of the host are in `(host)`.
+    /// Requests outside of the conversation, by the plugin that made them; those of the host are in
+    /// `(host)`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) plugins: BTreeMap<String, Sum>,
     pub(crate) tools: BTreeMap<String, ToolSum>,
@@ -148,7 +149,8 @@ pub(crate) struct Ledger {
     pub(crate) waiting: BTreeMap<String, Waiting>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) open: BTreeMap<String, Open>,
-    /// Dollars for a token of the answer that came last, input and output alike, to estimate what tool results cost.
+    /// Dollars for a token of the last answer, input and output alike, to estimate the cost of tool
+    /// results.
     pub(crate) usd_per_token: f64,
 }
 
@@ -171,7 +173,8 @@ impl Ledger {
         }
     }
 
-    /// An agent is about to ask a model, or somebody does beside its conversation.
+    /// A request is about to be sent: a step of an agent, or a question of a plugin or the host
+    /// outside of its conversation.
     pub(crate) fn ask(&mut self, at: &At, purpose: &Purpose) {
         let by = match purpose {
             Purpose::Step => None,
@@ -183,7 +186,8 @@ impl Ledger {
         }
     }
 
-    /// Takes in what the host counted in the turn and this ledger did not: requests that were paid for and had no answer.
+    /// Adds usage that the host counted in the turn and this ledger did not: requests that were
+    /// paid for and had no answer.
     pub(crate) fn settle(&mut self, at: &At, tokens: u64, usd: f64) {
         if at.depth > 0 {
             return;
@@ -202,7 +206,8 @@ impl Ledger {
         }
     }
 
-    /// An answer has come. One that nobody is known to wait for is to a plugin's question.
+    /// An answer has come. An answer without a recorded request is the answer to a plugin's
+    /// question.
     pub(crate) fn answered(&mut self, at: &At, model: &str, usage: &Usage, cost: Option<f64>) {
         let waiting = self.waiting.remove(&at.agent);
         let n_tokens = usage.input_tokens.saturating_add(usage.output_tokens);

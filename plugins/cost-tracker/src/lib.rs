@@ -1,4 +1,5 @@
-//! Counts tokens and money per session, model, tool, plugin and skill, says so when a turn ends, and stops when a budget is spent.
+//! Counts tokens and money per session, model, tool, plugin and skill, says so when a turn ends,
+//! and stops when a budget is spent.
 
 mod budget;
 mod ledger;
@@ -91,7 +92,7 @@ mod cost_tracker {
 
     #[hook]
     fn pre_tool(proposed: ProposedCall) -> Result<CallOutcome, Error> {
-        // Of built-in tools there is nothing to remember until they have run.
+        // Built-in tools have nothing to remember until they have run.
         if proposed.plugin.is_some() {
             let mut ledger = open()?;
             ledger.begin(&at(), &proposed.call.id, proposed.plugin);

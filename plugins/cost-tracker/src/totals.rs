@@ -4,7 +4,8 @@ use rind_sdk::prelude::*;
 
 use crate::ledger::Sum;
 
-/// Sessions that are kept apart. Each is written by its own session only, so that two at once lose nothing.
+/// Sessions that are kept apart. Each is written by its own session only, so that two at once lose
+/// nothing.
 const MAX_SESSIONS: usize = 200;
 
 /// Sessions before those, in one sum.

@@ -1,4 +1,5 @@
-//! Keeps a repository safe from a model that works in it: no forced push, and no commit on a protected branch without a yes.
+//! Keeps a repository safe from a model that works in it: no forced push, and no commit on a
+//! protected branch without a yes.
 
 #[rind_sdk::plugin]
 mod git_guard {
@@ -87,7 +88,8 @@ mod git_guard {
         Ok(place(&config::all()?).0)
     }
 
-    /// Reads where a change would be, and whether it needs no yes there; the line of status shows it.
+    /// Reads where a change would be, and whether it needs no yes there; the line of status shows
+    /// it.
     fn place(settings: &Settings) -> (String, bool) {
         let head = files::read("workspace/.git/HEAD", 0, 1_024).unwrap_or_default();
         let head = String::from_utf8_lossy(&head);

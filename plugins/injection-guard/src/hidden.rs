@@ -1,10 +1,10 @@
-//! Characters that nobody sees: they are counted, and taken out so that they do not hide words.
+//! Invisible characters: they are counted, and taken out so that they do not hide words.
 
 use std::borrow::Cow;
 
-/// A text without them, and what they amount to.
+/// A text without them, and their weight.
 pub(crate) struct Revealed<'a> {
-    /// The text; what was spelt in tag characters is at its end.
+    /// The text; words that were spelt in tag characters are at its end.
     pub(crate) text: Cow<'a, str>,
     /// Weight as a sign, from 0 to 1.
     pub(crate) weight: f32,

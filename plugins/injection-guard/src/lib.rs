@@ -29,7 +29,8 @@ mod injection_guard {
     /// The name of this plugin.
     const OWN: &str = "injection-guard";
 
-    /// Number of the last messages that are read at first: a step mostly adds two, after the last that was checked.
+    /// Number of the last messages that are read at first: a step mostly adds two, after the last
+    /// that was checked.
     const FEW: u32 = 3;
 
     /// The most that can be asked for.
@@ -40,7 +41,8 @@ mod injection_guard {
         let settings: Settings = config::all()?;
         let mut memory = Memory::load(&caller::agent())?;
         let mut found = Vec::new();
-        // A question beside the conversation is about the same texts; what is new in them is looked at before the next step.
+        // A question outside of the conversation is about the same texts; the new ones are examined
+        // before the next step.
         if matches!(request.purpose, Purpose::Step) {
             for message in new_messages(&memory) {
                 if !memory.goes_to(&message.id) {
@@ -73,7 +75,7 @@ mod injection_guard {
         Ok(outcome)
     }
 
-    /// A summary stands in the middle of the conversation, in the place of messages that were looked at.
+    /// A summary is in the middle of the conversation and replaces messages that were examined.
     #[hook]
     fn after_compact(_slice: &Slice) -> Result<(), Error> {
         Memory::load(&caller::agent())?.start_anew().save()
@@ -84,7 +86,7 @@ mod injection_guard {
         Memory::load(&caller::agent())?.start_anew().save()
     }
 
-    /// The messages behind the last one that was looked at; all where that one is gone.
+    /// The messages after the last one that was examined; all where that one is gone.
     fn new_messages(memory: &Memory) -> Vec<Message> {
         let mut last = FEW;
         loop {
@@ -101,8 +103,8 @@ mod injection_guard {
         }
     }
 
-    /// Adds what there is to find in one message. What the model itself wrote is not looked at; what others wrote is, as whom
-    /// ever the model reads it. The guard's own warnings are its own words.
+    /// Adds the finds of one message. The model's own text is not examined; all other text is, in
+    /// any role in which the model reads it. The guard's own warnings are its own words.
     fn look_at(message: &Message, settings: &Settings, found: &mut Vec<Find>) {
         let mut add = |place: TextOrigin, text: &str| {
             if let Some(suspicion) = score::judge(text) {

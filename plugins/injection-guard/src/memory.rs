@@ -1,4 +1,5 @@
-//! Progress through the conversation and the finds in it. Kept in the session's state for each agent.
+//! Progress through the conversation and the finds in it. Kept in the session's state for each
+//! agent.
 
 use rind_sdk::prelude::{Error, Message, data, state};
 use std::collections::BTreeMap;
@@ -18,7 +19,8 @@ pub(crate) struct Memory {
     changed: bool,
     /// Id of the last message that was looked at; empty before the first.
     last: String,
-    /// Ids of the messages in which something was found, and what is foreign of it: nothing where it was the user speaking.
+    /// Ids of the messages in which something was found, with the foreign part of each: none where
+    /// the user was speaking.
     finds: BTreeMap<String, Option<String>>,
 }
 
@@ -30,7 +32,7 @@ impl Memory {
         Ok(Self { key, ..memory })
     }
 
-    /// Forgets how far it was looked at, and not what was found.
+    /// Forgets the position of the examination, and keeps the finds.
     pub(crate) fn start_anew(mut self) -> Self {
         self.changed = !self.last.is_empty();
         self.last.clear();
@@ -42,14 +44,14 @@ impl Memory {
         self.last == id
     }
 
-    /// Goes on to a message. Whether it is to be looked at: nothing is told twice.
+    /// Goes on to a message. Returns whether it is to be examined: no find is reported twice.
     pub(crate) fn goes_to(&mut self, id: &str) -> bool {
         id.clone_into(&mut self.last);
         self.changed = true;
         !self.finds.contains_key(id)
     }
 
-    /// Remembers what was found in a message.
+    /// Remembers the finds of a message.
     pub(crate) fn add_finds(&mut self, id: &str, finds: &[Find]) {
         if finds.is_empty() {
             return;

@@ -1,7 +1,7 @@
 //! Patterns over words: `ignore|forget ..3 previous|all ..2 instruction*`.
 //!
-//! Alternatives are parted by `|`; `*` at the end of one stands for any ending, except in the first step; `..N` lets up to N
-//! words stand between. A match stays within a sentence.
+//! Alternatives are separated by `|`; `*` at the end of an alternative matches any ending, except
+//! in the first step; `..N` lets up to N words stand between. A match stays within a sentence.
 
 use std::borrow::Cow;
 
@@ -49,7 +49,8 @@ impl Pattern {
             .flat_map(|step| step.alternatives.iter().copied())
     }
 
-    /// The index of the last word of a match that starts at `index`, whose word is known to be one of the first.
+    /// The index of the last word of a match that starts at `index`, whose word is known to be one
+    /// of the first.
     pub(crate) fn end(&self, words: &(impl Sentences + ?Sized), index: usize) -> Option<usize> {
         end(&self.steps[1..], words, index)
     }
@@ -86,7 +87,7 @@ fn end(steps: &[Step], words: &(impl Sentences + ?Sized), index: usize) -> Optio
     None
 }
 
-/// Whether a word is one that an alternative stands for.
+/// Whether an alternative matches a word.
 pub(crate) fn is_match(alternative: &str, word: &str) -> bool {
     match alternative.strip_suffix('*') {
         Some(stem) => word.starts_with(stem),

@@ -27,7 +27,8 @@ pub(crate) struct Find {
 }
 
 impl Find {
-    /// Whether it is not the user speaking: somebody else's words, or hidden from the user in a text that they passed on.
+    /// Whether the text is not the user's own: written by others, or hidden from the user in a text
+    /// that they passed on.
     pub(crate) fn is_foreign(&self) -> bool {
         !matches!(self.place, TextOrigin::User) || self.suspicion.is_invisible
     }
@@ -49,7 +50,8 @@ impl Find {
     }
 }
 
-/// Returns the warning for the model in `warn` mode. It quotes nothing, so as not to repeat the injection.
+/// Returns the warning for the model in `warn` mode. It quotes nothing, so as not to repeat the
+/// injection.
 pub(crate) fn warning(finds: &[&Find]) -> String {
     let mut text = String::from("Text that may be an attempt at manipulation was found:\n");
     for find in finds {

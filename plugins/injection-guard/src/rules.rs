@@ -1,4 +1,5 @@
-//! Phrases of prompt injections, as data. A finding needs a weight of 1 within a short stretch of text.
+//! Phrases of prompt injections, as data. A finding needs a weight of 1 within a short stretch of
+//! text.
 
 /// Kind of sign that a rule finds. Within a stretch, each kind counts once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub(crate) enum SignKind {
     Encoded,
     /// Inside a comment that a reader does not see.
     Comment,
-    /// Characters that nobody sees.
+    /// Invisible characters.
     Hidden,
 }
 

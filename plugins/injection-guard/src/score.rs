@@ -27,7 +27,7 @@ pub(crate) struct Suspicion {
     pub(crate) reasons: Vec<&'static str>,
     /// Beginning of the stretch.
     pub(crate) excerpt: String,
-    /// Whether somebody who reads the text does not see it.
+    /// Whether a reader of the text does not see it.
     pub(crate) is_invisible: bool,
 }
 
@@ -103,7 +103,7 @@ fn add_up<'a>(stretch: impl Iterator<Item = &'a Sign> + Clone) -> (f32, Vec<Sign
         .count_ones();
     let mut best = [(0.0, SignKind::Override); SignKind::COUNT];
     for sign in stretch {
-        // Several signs that nobody quotes are an attack that calls itself an example.
+        // Several signs outside of quotes are an attack that calls itself an example.
         let factor = match (sign.discussed, sign.quoted) {
             (false, _) => 1.0,
             (true, true) => 0.25,
@@ -124,9 +124,11 @@ fn add_up<'a>(stretch: impl Iterator<Item = &'a Sign> + Clone) -> (f32, Vec<Sign
 /// The patterns of all rules, taken apart.
 struct Patterns {
     patterns: Vec<Pattern>,
-    /// The words that a pattern may start with, in groups of those that begin alike, each with the indices of its patterns.
+    /// The words that a pattern may start with, in groups of those that begin alike, each with the
+    /// indices of its patterns.
     groups: Vec<Vec<(&'static str, Vec<usize>)>>,
-    /// Group of each [`start`]; the first group is empty. Most words of a text begin like none of these.
+    /// Group of each [`start`]; the first group is empty. Most words of a text begin like none of
+    /// these.
     group_of: Vec<u8>,
 }
 
@@ -175,7 +177,7 @@ impl Patterns {
     }
 }
 
-/// Whether there may be signs in what the words say. Most texts are read no further.
+/// Whether there may be signs in the meaning of the words. Most texts are read no further.
 fn may_speak(text: &str) -> bool {
     let outline = Outline::of(text);
     let starts = |(index, word): (usize, Cow<'_, str>)| {
@@ -185,7 +187,7 @@ fn may_speak(text: &str) -> bool {
     outline.words().enumerate().any(starts)
 }
 
-/// Signs in what the words say.
+/// Signs in the meaning of the words.
 fn spoken(words: &[Word], text: &str, signs: &mut Vec<Sign>) {
     let all = &*PATTERNS;
     for (index, word) in words.iter().enumerate() {
@@ -247,7 +249,7 @@ fn weight(
     }
 }
 
-/// Whether the verb at `index` is told to somebody.
+/// Whether the verb at `index` is an order to the reader.
 fn is_order(words: &[Word], index: usize) -> bool {
     let before = |back: usize| index.checked_sub(back).map(|index| &*words[index].text);
     words[index].begins
@@ -294,7 +296,7 @@ fn marked(text: &str, signs: &mut Vec<Sign>) {
         });
     };
     for (at, byte) in text.bytes().enumerate() {
-        // What all marks begin with.
+        // The first characters of all marks.
         if matches!(byte, b'<' | b'[' | b'-') {
             MARKS
                 .iter()
@@ -319,8 +321,8 @@ fn begins_with(text: &str, word: &str) -> bool {
     start.is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Finds the position in a line, in small letters, at which a name begins that then speaks to the model as if it were their
-/// turn.
+/// Finds the position in a line, in small letters, at which a name begins that then speaks to the
+/// model as if it were their turn.
 fn turn(line: &str) -> Option<usize> {
     let trimmed = line.trim_start_matches(|it: char| it.is_whitespace() || "#*>-[(\"".contains(it));
     let said = TURNS.iter().find_map(|turn| {

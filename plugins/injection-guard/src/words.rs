@@ -1,4 +1,5 @@
-//! A text as words, with what matters of their surroundings: where a sentence begins, what is quoted.
+//! A text as words, with the relevant facts of their surroundings: where a sentence begins, which
+//! words are quoted.
 
 use std::borrow::Cow;
 
@@ -47,7 +48,8 @@ impl Span {
     }
 }
 
-/// Ranges of the words of a text, without what is between them: enough to see that most texts hold nothing.
+/// Ranges of the words of a text, without the gaps between them: enough to see that most texts hold
+/// nothing.
 pub(crate) struct Outline<'a> {
     text: &'a str,
     spans: Vec<Span>,
@@ -65,7 +67,7 @@ impl<'a> Outline<'a> {
         Self { text, spans }
     }
 
-    /// The words in order, those of ASCII as they are spelt.
+    /// The words in order, those of ASCII in their original spelling.
     pub(crate) fn words(&self) -> impl Iterator<Item = Cow<'a, str>> {
         self.spans.iter().map(|span| {
             if span.seen & BEYOND == 0 {
@@ -77,7 +79,8 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// Treats the text as one sentence, since sentence boundaries are not known yet: a match may be none.
+/// Treats the text as one sentence, since sentence boundaries are not known yet: a match may be
+/// none.
 impl Sentences for Outline<'_> {
     fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>> {
         Some(self.spans.get(index)?.fold(self.text))
@@ -101,7 +104,7 @@ pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
             after_folder: false,
             joined: false,
         };
-        // What is between most words says nothing.
+        // The gap between most words is a single space, which says nothing.
         if gap != " " {
             let seen = quotes.pass(gap);
             word.begins |=
@@ -117,8 +120,9 @@ pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// Kinds of ASCII characters, as bits: a small letter or a digit, a capital, an apostrophe, or anything else. A word is
-/// [`INSIDE`], what is between two of them [`OUTSIDE`]: an apostrophe may be part of a word and begins none.
+/// Kinds of ASCII characters, as bits: a small letter or a digit, a capital, an apostrophe, or
+/// anything else. A word is [`INSIDE`], the gap between two of them [`OUTSIDE`]: an apostrophe may
+/// be part of a word and begins none.
 const SMALL: u8 = 1;
 const CAPITAL: u8 = 2;
 const APOSTROPHE: u8 = 4;
@@ -144,8 +148,8 @@ const KINDS: [u8; 256] = {
     kinds
 };
 
-/// Returns the end of the run of characters of these kinds from `from` on, those beyond ASCII judged by `is_one`, and the bits
-/// of the characters in it.
+/// Returns the end of the run of characters of these kinds from `from` on, those beyond ASCII
+/// judged by `is_one`, and the bits of the characters in it.
 fn run(text: &str, from: usize, kinds: u8, is_one: impl Fn(char) -> bool) -> (usize, u8) {
     let (mut at, mut seen) = (from, 0);
     while let Some(byte) = text.as_bytes().get(at) {
@@ -170,8 +174,8 @@ fn run(text: &str, from: usize, kinds: u8, is_one: impl Fn(char) -> bool) -> (us
 struct Gap {
     /// A sentence begins with the word.
     begins: bool,
-    /// The word is on another line. Prose is wrapped in the middle of a sentence; a line that starts with a capital or a dash
-    /// starts one.
+    /// The word is on another line. Prose is wrapped in the middle of a sentence; a line that
+    /// starts with a capital or a dash starts one.
     goes_on_below: bool,
 }
 
@@ -184,7 +188,7 @@ struct Quotes {
 }
 
 impl Quotes {
-    /// Goes over what is between two words.
+    /// Processes the gap between two words.
     fn pass(&mut self, gap: &str) -> Gap {
         let mut seen = Gap::default();
         let mut has_dash = false;
@@ -192,7 +196,7 @@ impl Quotes {
         for character in gap.chars() {
             match character {
                 '\n' if last == '\n' => {
-                    // A quote that nobody closed ends with its paragraph.
+                    // A quote that was not closed ends with its paragraph.
                     *self = Self::default();
                     seen.begins = true;
                 }
@@ -221,7 +225,8 @@ impl Quotes {
     }
 }
 
-/// Lower case, and Latin letters for Cyrillic and Greek ones that look like them in a word that mixes both.
+/// Lower case, and Latin letters for Cyrillic and Greek ones that look like them in a word that
+/// mixes both.
 fn fold(word: &str, seen: u8) -> Cow<'_, str> {
     if seen & BEYOND == 0 {
         return if seen & CAPITAL != 0 {

@@ -9,7 +9,7 @@ pub(crate) struct Settings {
     pub(crate) edits: u32,
     /// Warn from this identical call in a row on.
     pub(crate) repeats: u32,
-    /// Refuse what was done this often already.
+    /// Refuse a call that was made this often already.
     #[serde(default)]
     pub(crate) block_after: Option<u32>,
     /// `session` or `turn`.
@@ -29,7 +29,7 @@ impl Settings {
 #[data]
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// Hash of what was seen.
+    /// Hash of the observed content.
     what: u64,
     /// The turn it was seen in, where turns are told apart.
     turn: Option<u32>,

@@ -1,4 +1,5 @@
-//! Notices a model that edits one file again and again, or makes one call again and again, and tells it so.
+//! Notices a model that edits one file again and again, or makes one call again and again, and
+//! tells it so.
 
 mod count;
 mod subject;
@@ -41,7 +42,7 @@ mod loop_detection {
                 settings.edits,
                 &settings,
             );
-            // One of the two is enough to say, but a refusal must not be lost.
+            // A single advice is enough, but a refusal must not be lost.
             advised = match (about_edits, advised) {
                 (Some(edits), Some(row)) if row.refuse && !edits.refuse => Some(row),
                 (edits, row) => edits.or(row),

@@ -3,7 +3,7 @@
 use rind_sdk::serde_json::Value;
 use rind_sdk::types::ToolCall;
 
-/// FNV-1a: small, and nobody gains anything from a collision here.
+/// FNV-1a: small, and a collision here gives an attacker nothing.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -11,6 +11,13 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// A hash of a call that does not depend on how its arguments are spaced and ordered.
+///
+/// For example:
+///
+/// ```text
+/// read_file {"path":"a","from":1}      the same hash
+/// read_file {"from": 1, "path": "a"}
+/// ```
 pub(crate) fn fingerprint(name: &str, arguments: &str) -> u64 {
     // Objects come back sorted by key.
     let arguments =

@@ -32,7 +32,7 @@ mod model_quartermaster {
     #[hook]
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings: Settings = config::all()?;
-        // Whoever asks beside the conversation has said which model is to answer.
+        // A question outside of the conversation already names the model that is to answer.
         if settings.models.is_empty() || !matches!(request.purpose, Purpose::Step) {
             return Ok(RequestOutcome::default());
         }
@@ -79,7 +79,8 @@ mod model_quartermaster {
         Ok(outcome)
     }
 
-    /// Tells the person what is done for a kind of task, once in a session as long as it is the same model.
+    /// Tells the person about the choice for a kind of task, once in a session as long as it is the
+    /// same model.
     fn tell(
         outcome: RequestOutcome,
         what: &str,

@@ -61,7 +61,8 @@ fn defer(why: String) -> Pick {
     Pick { action, why }
 }
 
-/// Decides on `current` for a task of this kind. `chance` is a number from 0 to 1 that decides whether to explore.
+/// Decides on `current` for a task of this kind. `chance` is a number from 0 to 1 that decides
+/// whether to explore.
 pub(crate) fn pick(
     kind: &str,
     current: &str,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rind_sdk::data;
 
-/// Observations of a model and kind after which all its numbers are halved: what is old counts less and less, and no number
-/// grows for ever.
+/// Observations of a model and kind after which all its numbers are halved: old observations count
+/// less and less, and no number grows for ever.
 const MAX_OBSERVED: f64 = 1000.0;
 
 /// z of a two-sided interval of 95 %.
@@ -57,7 +57,8 @@ impl Stat {
         self.millis += seen.millis as f64;
     }
 
-    /// The least that its rate of success is likely to be, from 0 to 1: the lower end of Wilson's interval.
+    /// The least that its rate of success is likely to be, from 0 to 1: the lower end of Wilson's
+    /// interval.
     pub(crate) fn surely(&self) -> f64 {
         if self.n < 1.0 {
             return 0.0;

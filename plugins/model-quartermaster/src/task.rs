@@ -48,7 +48,8 @@ impl Running {
         }
     }
 
-    /// Returns whether the ended turn was a success of the model; `None` when it says nothing about the model.
+    /// Returns whether the ended turn was a success of the model; `None` when it says nothing about
+    /// the model.
     pub(crate) fn observed(&self, stop: StopReason) -> Option<Observed> {
         let has_ended = match stop {
             StopReason::Done => true,
@@ -91,8 +92,8 @@ pub(crate) fn results(messages: &[Message]) -> (u32, u32) {
         })
 }
 
-/// A number from 0 to 1 that is the same for the same turn: FNV-1a, then the finish of MurmurHash3, because the turn's number
-/// comes last and FNV alone hardly spreads it.
+/// A number from 0 to 1 that is the same for the same turn: FNV-1a, then the finish of MurmurHash3,
+/// because the turn's number comes last and FNV alone hardly spreads it.
 pub(crate) fn chance() -> f64 {
     let text = format!(
         "{} {} {}",

@@ -2,7 +2,8 @@
 
 use crate::command::commands;
 
-/// Whether a shell line runs a command that one of the patterns describes, and if so whether the line fails when that does.
+/// Whether a shell line runs a command that one of the patterns describes, and if so whether the
+/// line fails when that does.
 pub(crate) fn check(line: &str, patterns: &[String]) -> Option<bool> {
     let commands = commands(line);
     let is_check = |words: &[String]| patterns.iter().any(|pattern| fits(words, pattern));
@@ -14,7 +15,8 @@ pub(crate) fn check(line: &str, patterns: &[String]) -> Option<bool> {
     Some(checks.all(|command| command.decides))
 }
 
-/// Whether the words of a command begin with those of a pattern. Options and `+toolchain` may stand between them.
+/// Whether the words of a command begin with those of a pattern. Options and `+toolchain` may stand
+/// between them.
 fn fits(words: &[String], pattern: &str) -> bool {
     let mut words = words.iter();
     pattern
@@ -36,7 +38,7 @@ fn fits(words: &[String], pattern: &str) -> bool {
         })
 }
 
-/// Whether a word is what a glob of `*` describes.
+/// Whether a word matches a glob of `*`.
 fn is_like(word: &str, glob: &str) -> bool {
     let mut parts = glob.split('*');
     let Some(mut rest) = parts.next().and_then(|first| word.strip_prefix(first)) else {

@@ -1,5 +1,5 @@
-//! Splits a shell line into the simple commands that it runs. Good enough to tell `cargo test` from `echo cargo test`; it is
-//! not a shell.
+//! Splits a shell line into the simple commands that it runs. Good enough to tell `cargo test` from
+//! `echo cargo test`; it is not a shell.
 
 /// Programs that run the command after them, as far as their options have no words of their own.
 const WRAPPERS: &[&str] = &[
@@ -36,7 +36,7 @@ enum After {
     Background,
 }
 
-/// A command with its words as they are written.
+/// A command with its unprocessed words.
 #[derive(Debug, Default)]
 struct Part {
     words: Vec<String>,
@@ -45,13 +45,25 @@ struct Part {
 }
 
 /// The simple commands of a line.
+///
+/// For example:
+///
+/// ```text
+/// cd app && sudo timeout 60 cargo test -q | tee log
+///     ->  cd app; cargo test -q; tee log
+/// bash -lc 'cargo test'
+///     ->  cargo test
+/// echo cargo test
+///     ->  echo cargo test
+/// ```
 pub(crate) fn commands(line: &str) -> Vec<Command> {
     let mut found = Vec::new();
     collect(line, 0, true, &mut found);
     found
 }
 
-/// Whether the exit code of the whole says that the command at `at` failed. Where that cannot be told it does not.
+/// Whether the exit code of the whole says that the command at `at` failed. Where that cannot be
+/// told it does not.
 fn decides(parts: &[Part], at: usize) -> bool {
     const HIDING: [&str; 5] = ["!", "elif", "if", "until", "while"];
     let Some(part) = parts.get(at) else {
@@ -136,7 +148,7 @@ fn collect(line: &str, depth: usize, is_decisive: bool, found: &mut Vec<Command>
     found.retain(|command| !command.words.is_empty());
 }
 
-/// A command without what stands before its program, and the program without its folder.
+/// A command without the words before its program, and the program without its folder.
 fn unwrapped(words: Vec<String>) -> Vec<String> {
     let mut words = words.into_iter().peekable();
     let mut is_wrapped = false;
@@ -219,7 +231,7 @@ fn split(line: &str) -> Vec<Part> {
                 }
             }
             '>' | '<' => {
-                // `2>&1`, `&>file`: what follows belongs to the redirection.
+                // `2>&1`, `&>file`: the text that follows belongs to the redirection.
                 end_word(&mut word, &mut all);
                 while characters.next_if(|next| "&>|".contains(*next)).is_some() {}
                 word = Some(">".to_owned());

@@ -33,7 +33,8 @@ mod pre_completion_checklist {
         let Some(objection) = progress.objection(&answer.text()) else {
             return Ok(ReplyOutcome::default());
         };
-        // Before the answer goes back: what could not be kept would be said again and again.
+        // Saved before the answer goes back: an objection that could not be saved would be repeated
+        // again and again.
         progress.save(&caller::agent())?;
         Ok(ReplyOutcome::default()
             .inject(objection.to_model)

@@ -45,7 +45,7 @@ pub(crate) enum Did {
 pub(crate) struct Unproven {
     /// The command, or the tool.
     what: String,
-    /// Whether it failed; else its exit code was not that of the line.
+    /// Whether it failed; else its exit code was not the exit code of the line.
     has_failed: bool,
 }
 
@@ -126,7 +126,7 @@ impl Progress {
         state::set_json(&key(agent), self)
     }
 
-    /// Takes note of what a call did. False when that changes nothing.
+    /// Takes note of the effect of a call. False when that changes nothing.
     pub(crate) fn note(&mut self, did: Did) -> bool {
         match did {
             Did::Edit(path) => {
@@ -147,7 +147,8 @@ impl Progress {
         true
     }
 
-    /// Returns the objection to an answer, once a turn. A question is no claim that the work is done.
+    /// Returns the objection to an answer, once a turn. A question is no claim that the work is
+    /// done.
     pub(crate) fn objection(&mut self, answer: &str) -> Option<Objection> {
         let answer =
             answer.trim_end_matches(|last: char| last.is_whitespace() || "*_`\"')".contains(last));

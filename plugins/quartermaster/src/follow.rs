@@ -22,6 +22,12 @@ pub(crate) struct Settings {
 }
 
 /// Counts of the tools that came next.
+///
+/// For example:
+///
+/// ```json
+/// {"bash": 3, "edit_file": 12}
+/// ```
 #[data]
 #[derive(Default)]
 #[serde(transparent)]
@@ -72,7 +78,8 @@ impl Followers {
 
     /// The tool that came next most often.
     pub(crate) fn favourite(&self) -> Option<Favourite> {
-        // Of two with the same count the first by name, so that nothing depends on chance.
+        // If two have the same count, the first by name is taken, so that the result does not
+        // depend on chance.
         let (tool, times) = self.0.iter().rev().max_by_key(|(_, count)| **count)?;
         Some(Favourite {
             tool: tool.clone(),
@@ -91,7 +98,8 @@ pub(crate) fn places(before: &[String]) -> impl Iterator<Item = &[String]> {
         .map(move |length| &before[n - length..])
 }
 
-/// The sentence for the model, if the counts allow one. The longest place that was seen often enough decides.
+/// The sentence for the model, if the counts allow one. The longest place that was seen often
+/// enough decides.
 pub(crate) fn suggestion(
     before: &[String],
     settings: &Settings,

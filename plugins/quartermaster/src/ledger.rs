@@ -1,4 +1,5 @@
-//! Counts of all places, across sessions, in the plugin's store: one key for each place, so that learning writes little.
+//! Counts of all places, across sessions, in the plugin's store: one key for each place, so that
+//! learning writes little.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,11 +22,12 @@ struct Seen {
 }
 
 thread_local! {
-    /// Spares reading files after every call. What other sessions learn meanwhile is seen a turn later.
+    /// Spares reading files after every call. Lessons of other sessions meanwhile are seen a turn
+    /// later.
     static SEEN: RefCell<Seen> = RefCell::default();
 }
 
-/// Adds what a turn has learnt: one write for each place, however many calls there were.
+/// Adds the lessons of a turn: one write for each place, however many calls there were.
 pub(crate) fn keep(learnt: BTreeMap<String, Followers>) -> Result<(), Error> {
     SEEN.take();
     for (key, more) in learnt {
@@ -40,7 +42,7 @@ pub(crate) fn keep(learnt: BTreeMap<String, Followers>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the followers of these tools, including what is not stored yet.
+/// Returns the followers of these tools, including those that are not stored yet.
 pub(crate) fn followers(
     place: &[String],
     learnt: &BTreeMap<String, Followers>,
@@ -76,12 +78,13 @@ fn seen(key: &str) -> Result<Option<Followers>, Error> {
 }
 
 fn read(key: &str) -> Result<Option<Followers>, Error> {
-    // What cannot be read is learned anew: it is worth less than a working plugin.
+    // A corrupt value is learned anew: a working plugin is worth more than the old counts.
     let text = store::get(key)?;
     Ok(text.and_then(|text| rind_sdk::serde_json::from_str(&text).ok()))
 }
 
-/// Removes the quarter of the places that was seen least, once there are too many. A quarter, so that this is rare.
+/// Removes the quarter of the places that was seen least, once there are too many. A quarter, so
+/// that this is rare.
 fn make_room() -> Result<(), Error> {
     let keys = store::keys(PREFIX)?;
     if keys.len() < MAX_PLACES {

@@ -1,4 +1,5 @@
-//! Learns which tool follows which, across sessions, and tells the model when one mostly does. It runs nothing.
+//! Learns which tool follows which, across sessions, and tells the model when one mostly does. It
+//! runs nothing.
 
 mod follow;
 mod ledger;
@@ -13,7 +14,8 @@ mod quartermaster {
     use crate::trail::Trail;
     use rind_sdk::prelude::*;
 
-    /// Number of the last messages that are read: the answer with the calls, and results of those before.
+    /// Number of the last messages that are read: the answer with the calls, and results of those
+    /// before.
     const LOOK_BACK: u32 = 32;
 
     #[hook]
@@ -57,7 +59,7 @@ mod quartermaster {
         if learnt.is_empty() {
             return Ok(());
         }
-        // Kept first: what is learnt twice is worth more than what is lost.
+        // The ledger is written first: a lesson counted twice is better than a lost one.
         ledger::keep(learnt)?;
         trail.save()
     }

@@ -13,7 +13,8 @@ use crate::ledger::key_of;
 pub(crate) struct Trail {
     /// The turn. A new one starts with no tool before it.
     turn: u32,
-    /// Step and id of the last call. A gate is asked again about a call whose arguments were changed.
+    /// Step and id of the last call. A gate is asked again about a call whose arguments were
+    /// changed.
     last: (u32, String),
     /// The last tools, oldest first: at most two.
     tools: Vec<String>,
@@ -69,7 +70,7 @@ impl Trail {
         &self.learnt
     }
 
-    /// Takes what is not in the store yet.
+    /// Takes the lessons that are not in the store yet.
     pub(crate) fn take_learnt(&mut self) -> BTreeMap<String, Followers> {
         std::mem::take(&mut self.learnt)
     }

@@ -2,8 +2,8 @@
 
 use rind_sdk::prelude::*;
 
-/// The messages as text, cut between messages into parts of at most `chunk_bytes`. A message that is longer than that alone
-/// keeps both its ends.
+/// The messages as text, cut between messages into parts of at most `chunk_bytes`. A message that
+/// is longer than that alone keeps both its ends.
 pub(crate) fn chunks(messages: &[Message], chunk_bytes: usize, result_bytes: usize) -> Vec<String> {
     let mut chunks: Vec<String> = Vec::new();
     for message in messages {
@@ -16,7 +16,7 @@ pub(crate) fn chunks(messages: &[Message], chunk_bytes: usize, result_bytes: usi
     chunks
 }
 
-/// A message as text. Reasoning is left out: what came of it is in the words and the calls.
+/// A message as text. Reasoning is left out: its conclusions are in the words and the calls.
 fn text(message: &Message, result_bytes: usize) -> String {
     let who = match message.role {
         Role::User => "user",

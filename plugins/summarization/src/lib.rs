@@ -13,7 +13,7 @@ mod summarization {
 
     #[hook]
     fn before_compact(slice: &Slice) -> Result<SliceOutcome, Error> {
-        // Another plugin's word stands; the host asks again about it once that is there.
+        // The summary of another plugin stays; the host asks again about it once it is there.
         if !slice.summary().trim().is_empty() {
             return Ok(SliceOutcome::default());
         }

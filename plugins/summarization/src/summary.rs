@@ -1,4 +1,4 @@
-//! The questions and what is made of the answers.
+//! The questions to the model and the assembly of its answers.
 
 use rind_sdk::model::Question;
 use rind_sdk::prelude::*;
@@ -46,7 +46,7 @@ pub(crate) fn write(
             settings.chunk_bytes
         )));
     }
-    // Nobody who wrote into the conversation knew this id, so nobody can have closed the tag.
+    // No author of a message knew this id, so no message can contain the closing tag.
     let tag = messages.first().map_or("", |message| message.id.as_str());
     let mut summary = String::new();
     for chunk in &chunks {

@@ -1,4 +1,5 @@
-//! Keeping results in the session's state under short handles; the oldest go first when there is no room.
+//! Keeping results in the session's state under short handles; the oldest go first when there is no
+//! room.
 
 use rind_sdk::prelude::{Error, state};
 

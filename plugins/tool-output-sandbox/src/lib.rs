@@ -1,4 +1,5 @@
-//! Keeps large tool results aside: the model gets a part and a handle, and reads on with `read_output`.
+//! Keeps large tool results aside: the model gets a part and a handle, and reads on with
+//! `read_output`.
 
 mod keep;
 mod read;

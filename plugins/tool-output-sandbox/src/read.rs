@@ -15,7 +15,7 @@ pub(crate) struct Request<'a> {
     pub(crate) search: Option<&'a str>,
 }
 
-/// The rows that were asked for, as many as fit in `bytes`, with what there is and how to go on.
+/// The requested rows, as many as fit in `bytes`, with the size of the whole and how to continue.
 pub(crate) fn read(text: &str, handle: &str, request: &Request<'_>, bytes: usize) -> String {
     let total = rows(text).count();
     let offset = request.offset.max(1);

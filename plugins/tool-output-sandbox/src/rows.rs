@@ -1,9 +1,9 @@
-//! Rows of a text, and what the model is shown of it at first.
+//! Rows of a text, and the preview that the model is shown at first.
 
 use rind_sdk::prelude::{Error, data};
 use std::fmt::Write;
 
-/// Most bytes of a row: longer lines go on in the next row.
+/// Most bytes of a row: longer lines continue in the next row.
 pub(crate) const ROW: usize = 1000;
 
 /// The operator's settings.
@@ -22,7 +22,7 @@ pub(crate) struct Settings {
 pub(crate) struct Row<'a> {
     /// Text of the row.
     pub(crate) text: &'a str,
-    /// Text of the row and what follows it on the same line.
+    /// Text of the row and the text that follows it on the same line.
     pub(crate) rest: &'a str,
 }
 
@@ -42,10 +42,12 @@ pub(crate) fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-/// Returns the preview that replaces a large result: the beginning, the end, and how to read what lies between.
+/// Returns the preview that replaces a large result: the beginning, the end, and how to read the
+/// part between them.
 pub(crate) fn preview(text: &str, kept: &Result<String, Error>, settings: &Settings) -> String {
     let all: Vec<Row<'_>> = rows(text).collect();
-    // A row has a line break too. The share keeps the whole well below the threshold whatever the rows are like.
+    // A row has a line break too. The share keeps the whole well below the threshold for rows of
+    // any length.
     let head = fitting(all.iter(), settings.head, settings.threshold / 4);
     let tail = fitting(
         all[head..].iter().rev(),

@@ -1,4 +1,5 @@
-//! Checks a log: each line must hold the hash of the one before it, and the last must be the one that the session remembers.
+//! Checks a log: each line must hold the hash of the one before it, and the last must be the one
+//! that the session remembers.
 
 use serde::Serialize;
 
@@ -25,8 +26,8 @@ impl Checked {
     }
 }
 
-/// Reads and checks the log of a session. `files` are its files in order, each with its name and bytes; `head` is what the
-/// session remembers.
+/// Reads and checks the log of a session. `files` are its files in order, each with its name and
+/// bytes; `head` is the head that the session remembers.
 #[must_use]
 pub fn check(session: &str, files: &[(String, Vec<u8>)], head: Option<&Head>) -> Checked {
     let mut checked = Checked::default();
@@ -75,8 +76,9 @@ pub fn check(session: &str, files: &[(String, Vec<u8>)], head: Option<&Head>) ->
 /// Reason why a line does not follow, and the line where it can be read.
 type Broken = (String, Option<Box<Line>>);
 
-/// Whether a line follows on `last`, number and hash of the one before it; it is the last one then. One that does not follow is
-/// gone on from as well, so that the lines behind it are judged by themselves.
+/// Whether a line follows on `last`, number and hash of the one before it; it is the last one then.
+/// The check continues from a line that does not follow as well, so that the lines after it are
+/// judged by themselves.
 fn follow(
     session: &str,
     bytes: &[u8],

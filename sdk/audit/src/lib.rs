@@ -1,8 +1,8 @@
-//! The format of an audit log: lines of JSON, each with the hash of the line before it, and the head of the chain, which the
-//! session remembers.
+//! The format of an audit log: lines of JSON, each with the hash of the line before it, and the
+//! head of the chain, which the session remembers.
 //!
-//! The plugin `audit-log` [writes](Writer) it, the host [checks](check) it. Must not know where logs are: it is given the bytes
-//! of a log's files in order. Start from [`Line`].
+//! The plugin `audit-log` [writes](Writer) it, the host [checks](check) it. Must not know where
+//! logs are: it is given the bytes of a log's files in order. Start from [`Line`].
 
 mod check;
 mod write;

@@ -1,4 +1,4 @@
-//! Writes lines behind the end of a log, and says there when lines were cut off or are missing.
+//! Writes lines after the end of a log, and says there when lines were cut off or are missing.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -42,7 +42,7 @@ enum Fault {
     },
 }
 
-/// Writes lines behind a head.
+/// Writes lines after a head.
 #[derive(Debug)]
 pub struct Writer {
     /// The line that was written last.
@@ -52,7 +52,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Makes a writer that goes on behind `head`.
+    /// Makes a writer that continues after `head`.
     #[must_use]
     pub fn new(head: Head) -> Self {
         let text = String::new();
@@ -88,13 +88,14 @@ impl Writer {
 /// End of a segment, the file that was written last.
 #[derive(Debug)]
 pub struct LogEnd {
-    /// Bytes behind the last line break.
+    /// Bytes after the last line break.
     pub torn: usize,
     /// Number and hash of the last whole line that can be read.
     pub last: Option<(u64, String)>,
 }
 
-/// Reads the end of a segment, or of its tail: what the first line of a tail lost makes it no line.
+/// Reads the end of a segment, or of its tail: the first line of a tail may be cut off and is then
+/// no valid line.
 #[must_use]
 pub fn read_end(segment: &[u8]) -> LogEnd {
     let at = segment.iter().rposition(|byte| *byte == b'\n');
@@ -109,8 +110,9 @@ pub fn read_end(segment: &[u8]) -> LogEnd {
     }
 }
 
-/// A writer that goes on behind `end`. `kept` is the head that the session remembers: where the lines end before it, the next
-/// line says that some are missing, and nobody can hide that by going on.
+/// A writer that continues after `end`. `kept` is the head that the session remembers: where the
+/// lines end before it, the next line says that some are missing, so that the gap cannot be hidden
+/// by appending.
 ///
 /// # Errors
 /// As [`Writer::add`].

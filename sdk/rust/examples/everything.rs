@@ -130,7 +130,7 @@ mod everything {
 
     #[hook]
     fn output_delta(delta: TextDelta) -> DeltaOutcome {
-        // A name that ends the text may go on with what comes next.
+        // A name at the end of the text may continue in the next delta.
         let cut = delta.text.rfind(' ').map_or(0, |space| space + 1);
         let keep = if delta.is_last {
             0

@@ -1,4 +1,5 @@
-//! One hook for each point, each with something that the point is good for. A plugin has the few that it needs: copy those.
+//! One hook for each point, each with something that the point is good for. A plugin has the few
+//! that it needs: copy those.
 //!
 //! `cargo build -p rind-sdk --example points --target wasm32-wasip2` makes a component of it.
 
@@ -24,7 +25,7 @@ mod points {
         log::info(format_args!("{} messages", session.messages));
     }
 
-    /// Tells the model what day the user means by "today".
+    /// Tells the model the date that the user means by "today".
     #[hook]
     fn turn_start(input: TurnInput) -> InputOutcome {
         if input.text.contains("today") {
@@ -83,7 +84,8 @@ mod points {
         }
     }
 
-    /// Reminds the model of the task at the end of a long conversation. The messages stay with the host until they are read.
+    /// Reminds the model of the task at the end of a long conversation. The messages stay with the
+    /// host until they are read.
     #[hook]
     fn context(messages: &Conversation) -> ContextOutcome {
         if messages.len() < 100 {
@@ -167,7 +169,7 @@ mod points {
         ResultOutcome::replace(format!("{}\n[cut]", finished.content(0, 10_000)))
     }
 
-    /// Leaves out what was typed by mistake while the turn runs.
+    /// Leaves out text that was typed by mistake while the turn runs.
     #[hook]
     fn steering_received(input: TurnInput) -> SteeringOutcome {
         if input.text.trim().is_empty() {
@@ -176,7 +178,7 @@ mod points {
         SteeringOutcome::default()
     }
 
-    /// Says what a good answer has.
+    /// States the criteria of a good answer.
     #[hook]
     fn pre_reflect(turn: Reflection) -> ReflectionOutcome {
         if turn.tools.iter().any(|tool| tool.is_error) {
@@ -203,13 +205,13 @@ mod points {
         OutputOutcome::default()
     }
 
-    /// Records the length of what was shown.
+    /// Records the length of the shown text.
     #[hook]
     fn post_output(output: &str) -> Observed {
         Observed::default().metric("output.bytes", output.len() as f64)
     }
 
-    /// Tells the person what the turn took.
+    /// Tells the person the usage of the turn.
     #[hook]
     fn turn_end(turn: TurnSummary) -> Observed {
         let text = format!("{} steps, ${:.2}", turn.steps, turn.cost_usd);

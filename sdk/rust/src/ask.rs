@@ -1,6 +1,7 @@
-//! Asking the person at the terminal: yes or no, one of several options, a line of text. Never ask for a secret.
+//! Asking the person at the terminal: yes or no, one of several options, a line of text. Never ask
+//! for a secret.
 //!
-//! The default counts where nobody is there: give the one that is right when nobody looks.
+//! The default counts where there is no person: give the one that is right without supervision.
 
 use crate::types::Error;
 
@@ -28,7 +29,7 @@ pub fn choose(text: &str, options: &[String], default: u32) -> Result<u32, Error
 /// Asks for a line of text.
 ///
 /// # Errors
-/// As [`confirm`], and when what was typed looks like a secret.
+/// As [`confirm`], and when the typed text looks like a secret.
 pub fn text(text: &str, default: &str) -> Result<String, Error> {
     host::text(text, default)
 }

@@ -1,8 +1,8 @@
 //! Bindings to every interface that a plugin may import, generated from `wit/`.
 //!
-//! They are made once, here. A plugin generates only what it exports and shares these types, so that a payload that a
-//! hook is given and the functions of this crate speak of the same `Message`. Imports that a plugin never calls do not
-//! get into its component.
+//! They are made once, here. A plugin generates only its exports and shares these types, so that a
+//! payload that a hook is given and the functions of this crate speak of the same `Message`.
+//! Imports that a plugin never calls do not get into its component.
 
 #![allow(
     unsafe_code,

@@ -1,5 +1,5 @@
-//! Bytes of content that is not text: those in what the hook or tool was shown, or with the side effect `session` any of the
-//! session.
+//! Bytes of content that is not text: those in what the hook or tool was shown, or with the side
+//! effect `session` any of the session.
 
 use crate::types::{Blob, Error};
 

@@ -1,7 +1,9 @@
-//! Caller of the hook, tool, command or implementation that runs: session, turn and agent, and what the turn has used.
+//! Caller of the hook, tool, command or implementation that runs: session, turn and agent, and what
+//! the turn has used.
 //!
-//! Each function asks the host, which costs less than a microsecond; what is never asked for costs nothing. In the plugin's
-//! own tests it answers what [`testing::set_caller`](crate::testing::set_caller) set.
+//! Each function asks the host, which costs less than a microsecond; values that are never asked
+//! for cost nothing. In the plugin's own tests it answers with the values of
+//! [`testing::set_caller`](crate::testing::set_caller).
 
 use crate::types::Usage;
 

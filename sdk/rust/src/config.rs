@@ -1,4 +1,5 @@
-//! The operator's settings for this plugin, checked against the manifest's `[config]` with its defaults filled in.
+//! The operator's settings for this plugin, checked against the manifest's `[config]` with its
+//! defaults filled in.
 
 use crate::types::Error;
 use serde::de::DeserializeOwned;

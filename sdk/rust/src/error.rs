@@ -1,4 +1,4 @@
-//! Making and reading errors: a plugin's functions end with `?` whatever went wrong inside.
+//! Making and reading errors: a plugin's functions end with `?` for any error inside.
 
 use crate::types::Error;
 use std::fmt::Display;
@@ -39,7 +39,8 @@ impl From<&str> for Error {
     }
 }
 
-// One for every error type is not possible: `Error` is one itself, and would collide with `From<T> for T`.
+// A generic implementation for every error type is not possible: `Error` is an error type itself,
+// and would collide with `From<T> for T`.
 macro_rules! from {
     ($($error:ty),* $(,)?) => {$(
         impl From<$error> for Error {

@@ -1,6 +1,8 @@
-//! Payloads that are read in parts: each method asks the host, and a hook pays for what it asks for.
+//! Payloads that are read in parts: each method asks the host, and a hook pays for what it asks
+//! for.
 //!
-//! The host lends a handle for one call. In the plugin's own tests they are made with [`testing`](crate::testing).
+//! The host lends a handle for one call. In the plugin's own tests they are made with
+//! [`testing`](crate::testing).
 
 use crate::types::{Message, Part};
 

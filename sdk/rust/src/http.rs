@@ -70,7 +70,7 @@ impl Response {
         (200..300).contains(&self.status)
     }
 
-    /// The body as text; what is not UTF-8 is replaced.
+    /// The body as text; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()

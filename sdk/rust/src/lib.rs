@@ -1,8 +1,8 @@
 //! The library for writing Rind plugins.
 //!
-//! A plugin is a module under [`macro@plugin`] with one function for each hook, tool or command. The compiled component
-//! exports the interfaces of these functions and imports the host functions that it really calls, nothing else, so that
-//! its imports say what it can do.
+//! A plugin is a module under [`macro@plugin`] with one function for each hook, tool or command.
+//! The compiled component exports the interfaces of these functions and imports the host functions
+//! that it really calls, nothing else, so that its imports say which capabilities it can use.
 //!
 //! ```
 //! //! Greets people.
@@ -30,8 +30,8 @@
 //! }
 //! ```
 //!
-//! The contract is `wit/`; the types here are generated from it and keep its names. [`testing`] stands in for the host
-//! when the plugin's own tests run natively.
+//! The contract is `wit/`; the types here are generated from it and keep its names. [`testing`]
+//! stands in for the host when the plugin's own tests run natively.
 
 mod bindings;
 mod error;
@@ -62,8 +62,8 @@ pub mod tools;
 #[doc(hidden)]
 pub mod macros;
 
-/// Functions of the host as they are in the contract. Those that plugins use often have modules of their own, which also work
-/// in tests that run natively.
+/// Functions of the host as they are in the contract. Those that plugins use often have modules of
+/// their own, which also work in tests that run natively.
 #[cfg(target_family = "wasm")]
 pub use bindings::rind::plugin as imports;
 pub use bindings::rind::plugin::{outcomes, payloads, types};
@@ -77,7 +77,8 @@ pub use {schemars, serde, serde_json};
 
 /// Items that a plugin usually needs: `use rind_sdk::prelude::*;`.
 pub mod prelude {
-    // `payloads` and `outcomes` name some types of others as well; these are the ones that they mean.
+    // `payloads` and `outcomes` name some types of others as well; these are the ones that they
+    // mean.
     pub use crate::handles::{Conversation, FinishedCall, Slice, WireRequest, WireResponse};
     pub use crate::outcomes::*;
     pub use crate::payloads::*;

@@ -1,4 +1,5 @@
-//! Support code for the expansion of the attribute macros. Not for authors, and no part of what stays stable.
+//! Support code for the expansion of the attribute macros. Not for authors, and no part of the
+//! stable API.
 
 pub use wit_bindgen;
 
@@ -32,7 +33,7 @@ pub struct Command {
     pub name: &'static str,
     /// Description, one line.
     pub description: &'static str,
-    /// JSON Schema of its arguments; `None` for the text behind its name.
+    /// JSON Schema of its arguments; `None` for the text after its name.
     pub arguments: Option<String>,
 }
 
@@ -47,7 +48,8 @@ pub trait Arguments: JsonSchema + DeserializeOwned {}
 #[diagnostic::do_not_recommend]
 impl<T: JsonSchema + DeserializeOwned> Arguments for T {}
 
-/// The schema of a type, without references, its title left out: the model has the tool's name already.
+/// The schema of a type, without references, its title left out: the model has the tool's name
+/// already.
 pub fn schema<T: Arguments>() -> String {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -64,7 +66,8 @@ pub fn schema<T: Arguments>() -> String {
     schema.as_value().to_string()
 }
 
-/// Takes out formats such as `uint32`: no standard knows them, and some providers refuse a schema that has them.
+/// Takes out formats such as `uint32`: no standard knows them, and some providers refuse a schema
+/// that has them.
 fn without_rust_formats(schema: &mut Schema) {
     let format = schema.get("format").and_then(|format| format.as_str());
     if format.is_some_and(|format| {
@@ -76,8 +79,8 @@ fn without_rust_formats(schema: &mut Schema) {
     }
 }
 
-/// Takes `null` out of the types of properties that may be left out, as derived for an `Option`. Some providers refuse a
-/// list of types. The host takes `null` for such a property as left out.
+/// Takes `null` out of the types of properties that may be left out, as derived for an `Option`.
+/// Some providers refuse a list of types. The host takes `null` for such a property as left out.
 fn without_optional_nulls(schema: &mut Schema) {
     let required = schema.get("required").cloned().unwrap_or_default();
     let properties = schema
@@ -120,7 +123,7 @@ fn without_null(schema: &mut Map<String, Value>) {
     }
 }
 
-/// The arguments of a call, or what is wrong with them in words that the model can act on.
+/// The arguments of a call, or a description of their fault in words that the model can act on.
 pub fn arguments<T: Arguments>(tool: &str, text: &str) -> Result<T, Error> {
     serde_json::from_str(text)
         .map_err(|error| Error::InvalidInput(format!("arguments of {tool}: {error}")))

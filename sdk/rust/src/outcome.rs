@@ -1,4 +1,5 @@
-//! Making outcomes: a default that changes nothing, short constructors, and builders for what may be added.
+//! Making outcomes: a default that changes nothing, short constructors, and builders for the
+//! optional parts.
 
 use crate::outcomes::{
     AssessmentOutcome, CallOutcome, CallVerdict, ContextOutcome, CountChange, DeltaOutcome,
@@ -13,7 +14,7 @@ use std::fmt::Display;
 
 include!("../wit/outcomes.in");
 
-/// Gives every outcome a default and what every outcome may carry: effects.
+/// Gives every outcome a default and the part that every outcome may carry: effects.
 macro_rules! outcomes {
     ($($name:ident { $($field:ident $(: $way:ident $what:literal)?),* };)*) => {$(
         impl Default for $name {
@@ -192,7 +193,7 @@ impl CallOutcome {
         Self::default()
     }
 
-    /// Adds a warning for the model beneath the result of the call.
+    /// Appends a warning for the model to the result of the call.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
@@ -212,7 +213,7 @@ impl DeltaOutcome {
 macro_rules! finishing {
     ($($name:ident),*) => {$(
         impl $name {
-            /// Says that the turn is done, whatever the built-in reflection would say.
+            /// Says that the turn is done, regardless of the verdict of the built-in reflection.
             #[must_use]
             pub fn done() -> Self {
                 Self { verdict: VerdictChange::Done, ..Self::default() }

@@ -1,4 +1,4 @@
-//! Reading what hooks are given: the text of a message, the arguments of a call.
+//! Reading the payloads of hooks: the text of a message, the arguments of a call.
 
 use crate::types::{
     Answer, AnswerPart, Blob, Bytes, Content, Error, Message, Part, ToolCall, ToolResult, Usage,
@@ -107,7 +107,8 @@ impl Answer {
         }))
     }
 
-    /// The texts and JSON of the answer, joined with line breaks: what a test of a tool compares.
+    /// The texts and JSON of the answer, joined with line breaks, for the assertions of a tool's
+    /// tests.
     #[must_use]
     pub fn words(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
@@ -117,7 +118,7 @@ impl Answer {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Adds the parts of another answer behind its own. It failed if one of them did.
+    /// Appends the parts of another answer to its own. It failed if one of them did.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.parts.extend(other.parts);

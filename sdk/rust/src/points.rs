@@ -9,10 +9,12 @@ use crate::bindings::rind::plugin::points as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::points as host;
 
-/// Calls every implementer of a point: `NAME` of this plugin's own, or `owner.NAME`. `payload` is JSON text.
+/// Calls every implementer of a point: `NAME` of this plugin's own, or `owner.NAME`. `payload` is
+/// JSON text.
 ///
 /// # Errors
-/// When the point is not declared, its owner does not let this plugin call it, or the payload does not fit its schema.
+/// When the point is not declared, its owner does not let this plugin call it, or the payload does
+/// not fit its schema.
 pub fn call(point: &str, payload: &str) -> Result<Answer, Error> {
     host::call(point, payload)
 }

@@ -6,8 +6,8 @@ use serde::Serialize;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// A return type of a hook or a command where `O` is wanted: `O` itself, or a `Result` of it with any error that converts to
-/// [`Error`].
+/// A return type of a hook or a command where `O` is wanted: `O` itself, or a `Result` of it with
+/// any error that converts to [`Error`].
 #[diagnostic::on_unimplemented(
     message = "this function must return `{O}` or `Result<{O}, Error>`, not `{Self}`",
     label = "not what the host expects here"
@@ -69,7 +69,7 @@ pub enum CommandOutcome {
     Text(String),
     /// Start a turn with this input.
     Prompt(String),
-    /// The command did what it had to do.
+    /// The command has finished its work and shows nothing.
     Nothing,
 }
 
@@ -123,7 +123,8 @@ impl<E: Into<Error>> IntoOutcome<LoopOutcome> for Result<(), E> {
     }
 }
 
-/// Outcome of an implementation of another plugin's point. One that returns a type of the plugin's own gives that as the value.
+/// Outcome of an implementation of another plugin's point. One that returns a type of the plugin's
+/// own gives that as the value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PointOutcome {
     /// Verdict on the value, or a new one.
@@ -183,7 +184,8 @@ impl From<PointVerdict> for PointOutcome {
     }
 }
 
-/// A return type of a point's implementation: [`PointOutcome`], any type that can be written as JSON, or a `Result` of either.
+/// A return type of a point's implementation: [`PointOutcome`], any type that can be written as
+/// JSON, or a `Result` of either.
 pub trait IntoPointOutcome<Kind> {
     /// Converts the return value into an outcome or an error.
     ///

@@ -14,7 +14,8 @@ pub fn messages(last: u32) -> Vec<Message> {
     host::messages(last)
 }
 
-/// Keeps an entry of the plugin's own in the session file. The model never sees it. `value` is JSON text.
+/// Keeps an entry of the plugin's own in the session file. The model never sees it. `value` is JSON
+/// text.
 ///
 /// # Errors
 /// When the host refused it: the value is not JSON or too long, or the name holds a secret.

@@ -1,4 +1,5 @@
-//! Programs that a shell command starts, as the host's own rules read it: for gates on tools that run commands.
+//! Programs that a shell command starts, as the host's own rules read it: for gates on tools that
+//! run commands.
 //!
 //! ```
 //! use rind_sdk::shell;
@@ -16,7 +17,8 @@
 
 pub use crate::bindings::rind::plugin::shell::{Program, Reading};
 
-/// Reads a command as `bash -c` would run it. Where [`Reading::doubt`] is set, the command may start more than its programs.
+/// Reads a command as `bash -c` would run it. Where [`Reading::doubt`] is set, the command may
+/// start more than its programs.
 #[must_use]
 pub fn read(command: &str) -> Reading {
     #[cfg(target_family = "wasm")]
@@ -26,14 +28,15 @@ pub fn read(command: &str) -> Reading {
 }
 
 impl Program {
-    /// Returns the name of the program without its folder. `None` for a file, and for a name that only the shell knows.
+    /// Returns the name of the program without its folder. `None` for a file, and for a name that
+    /// only the shell knows.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         let path = self.words.first()?.as_deref()?;
         (!self.is_redirection).then(|| path.rsplit('/').next().unwrap_or(path))
     }
 
-    /// Returns the words behind the name: `None` in place of what only the shell knows.
+    /// Returns the words after the name: `None` in place of words that only the shell knows.
     pub fn arguments(&self) -> impl Iterator<Item = Option<&str>> {
         self.words.iter().skip(1).map(Option::as_deref)
     }

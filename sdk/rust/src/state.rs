@@ -1,6 +1,7 @@
 //! Values that last as long as the session. They survive a trap and `--resume`.
 //!
-//! An instance may be thrown away at any moment: what must outlast a call goes here, never into a `static`.
+//! An instance may be thrown away at any moment: data that must outlast a call goes here, never
+//! into a `static`.
 
 use crate::types::Error;
 use serde::{Serialize, de::DeserializeOwned};
@@ -17,7 +18,8 @@ pub fn get(key: &str) -> Option<String> {
     host::get(key)
 }
 
-/// Sets a key. Keys have at most 256 bytes, values at most 16 MiB, all of a plugin's values in a session 64 MiB.
+/// Sets a key. Keys have at most 256 bytes, values at most 16 MiB, all of a plugin's values in a
+/// session 64 MiB.
 ///
 /// # Errors
 /// When one of these limits is passed.
@@ -59,8 +61,8 @@ pub fn set_json<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<(), Error
     set(key, &serde_json::to_string(value)?)
 }
 
-/// A value that a hook reads and writes at every call: it is not parsed again as long as the host has what this instance read
-/// or wrote last. Put one into a `thread_local!`.
+/// A value that a hook reads and writes at every call: it is not parsed again as long as the host
+/// has the value that this instance read or wrote last. Put one into a `thread_local!`.
 ///
 /// ```
 /// use rind_sdk::state::Cached;

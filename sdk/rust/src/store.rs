@@ -18,7 +18,8 @@ pub fn get(key: &str) -> Result<Option<String>, Error> {
     host::get(key)
 }
 
-/// Sets a key. Keys have at most 256 bytes, values at most 16 MiB, all of a plugin's values together 64 MiB.
+/// Sets a key. Keys have at most 256 bytes, values at most 16 MiB, all of a plugin's values
+/// together 64 MiB.
 ///
 /// # Errors
 /// When one of these limits is passed, or the host could not write it down.

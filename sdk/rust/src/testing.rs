@@ -1,8 +1,9 @@
 //! A host in memory for a plugin's own tests, which run natively with `cargo test`.
 //!
-//! Everything is on the thread that the test runs on. State, store, config, log, files and the conversation start out empty.
-//! HTTP requests, questions to models, subagents, calls of tools and of points are denied until the test answers them, as
-//! with [`answer_http`]. `rind run --plugin DIR --script FILE` runs the compiled component in the real host.
+//! Everything is on the thread that the test runs on. State, store, config, log, files and the
+//! conversation start out empty. HTTP requests, questions to models, subagents, calls of tools and
+//! of points are denied until the test answers them, as with [`answer_http`].
+//! `rind run --plugin DIR --script FILE` runs the compiled component in the real host.
 
 mod answers;
 mod caller;
@@ -112,7 +113,7 @@ pub fn entries() -> Vec<(String, String)> {
     with(|host| host.entries.clone())
 }
 
-/// Returns what was logged on this thread so far.
+/// Returns the lines that were logged on this thread so far.
 #[must_use]
 pub fn logged() -> Vec<(Level, String)> {
     with(|host| host.log.clone())
@@ -174,7 +175,7 @@ pub fn conversation(messages: Vec<Message>) -> Conversation {
     Conversation { messages }
 }
 
-/// Messages that are about to be compacted or archived because somebody asked for it.
+/// Messages that are about to be compacted or archived because the user asked for it.
 #[must_use]
 pub fn slice(messages: Vec<Message>) -> Slice {
     Slice {

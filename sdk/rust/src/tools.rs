@@ -9,8 +9,8 @@ use crate::bindings::rind::plugin::tools_host as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::tools_host as host;
 
-/// Calls a tool and returns what it answered. `arguments` is a JSON object as text. Blobs among the parts can be read with
-/// [`blobs`](crate::blobs) as long as the hook or tool runs.
+/// Calls a tool and returns its answer. `arguments` is a JSON object as text. Blobs among the parts
+/// can be read with [`blobs`](crate::blobs) as long as the hook or tool runs.
 ///
 /// # Errors
 /// When the call was refused, or the tool failed.
@@ -18,7 +18,7 @@ pub fn call_parts(name: &str, arguments: &str) -> Result<Vec<Part>, Error> {
     host::call(name, arguments)
 }
 
-/// Calls a tool and returns what it answered as one text.
+/// Calls a tool and returns its answer as one text.
 ///
 /// # Errors
 /// When the call was refused, or the tool failed.

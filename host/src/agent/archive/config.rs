@@ -40,14 +40,16 @@ impl Section for ArchivalConfig {
 pub struct TriggerConfig {
     /// A turn that ended at the step limit. Default: yes.
     pub on_max_turns: bool,
-    /// Tokens of a turn's messages from which it is archived, estimated as for compaction. Default: 8000.
+    /// Tokens of a turn's messages from which it is archived, estimated as for compaction.
+    /// Default: 8000.
     #[serde(deserialize_with = "number::within::<1, 1_000_000_000, _, _>")]
     pub token_threshold: u64,
     /// Tool calls of the model from which a turn is archived. Default: 5.
     #[serde(deserialize_with = "number::within::<1, 1_000_000_000, _, _>")]
     pub tool_call_threshold: usize,
-    /// Exclusive bound of the nesting of agents: the main agent has depth 0, its subagents 1 and so on. The default
-    /// of 3 gives two levels of subagents, 1 none, and with 0 nothing is archived either. At most 8.
+    /// Exclusive bound of the nesting of agents: the main agent has depth 0, its subagents 1 and so
+    /// on. The default of 3 gives two levels of subagents, 1 none, and with 0 nothing is archived
+    /// either. At most 8.
     #[serde(deserialize_with = "number::within::<0, MAX_DEPTH_CAP, _, _>")]
     pub depth_cap: u32,
 }
@@ -102,7 +104,8 @@ impl SummaryConfig {
         Duration::from_secs(self.timeout_seconds)
     }
 
-    /// The style for a provider. Models behind Ollama are small ones mostly and rarely keep to a JSON format.
+    /// The style for a provider. Models that Ollama serves are small ones mostly and rarely keep to
+    /// a JSON format.
     pub(super) fn style_for(&self, provider: &str) -> Style {
         if provider == "ollama" {
             Style::Paragraph
@@ -112,7 +115,8 @@ impl SummaryConfig {
     }
 }
 
-/// The deepest that agents may be nested whatever the settings say: their sessions are looked for no deeper.
+/// The deepest that agents may be nested, regardless of the settings: their sessions are looked for
+/// no deeper.
 const MAX_DEPTH_CAP: u64 = 8;
 
 impl TriggerConfig {
@@ -125,7 +129,7 @@ impl TriggerConfig {
 /// Refuses settings that contradict each other.
 ///
 /// # Errors
-/// A sentence that names both keys and what to do.
+/// A sentence that names both keys and the correction.
 pub fn check(archival: &ArchivalConfig, subagents: &SubagentsConfig) -> Result<(), String> {
     if archival.enabled && !subagents.enabled {
         return Err(

@@ -10,13 +10,13 @@ pub(super) struct Finished {
     pub(super) entries: Vec<Entry>,
     /// All of its messages, those that compaction took out included.
     pub(super) messages: Vec<Message>,
-    /// Ids of what the conversation may hold of it.
+    /// Ids of the turn's entries and messages that the conversation may hold.
     own: HashSet<String>,
 }
 
 impl Finished {
-    /// Reads the turn of this number from the session's file, from the byte `from` on. The file may be long: for a thread that
-    /// may wait for the disk.
+    /// Reads the turn of this number from the session's file, from the byte `from` on. The file may
+    /// be long: for a thread that may wait for the disk.
     pub(super) fn read(
         place: &SessionFolder,
         turn: u32,
@@ -30,7 +30,8 @@ impl Finished {
                     own.insert(message.id.clone());
                     messages.push(message.clone());
                 }
-                // A summary that compaction made of nothing but messages of this turn goes with them.
+                // A summary that compaction made of nothing but messages of this turn goes with
+                // them.
                 Body::Replaced {
                     removed,
                     messages: summary,
@@ -81,8 +82,9 @@ fn of_turn(entries: Vec<Entry>, number: u32) -> Vec<Entry> {
     kept
 }
 
-/// Whether an entry is part of what a holder keeps: what was said and done, all of it. What plugins keep for themselves and what
-/// their hooks did stays with the session, and what compaction replaced is there in the first place.
+/// Whether an entry is part of a holder's session, which gets every message, call and result of the
+/// turn. Entries that plugins keep for themselves and the records of their hooks stay with the
+/// session; the messages that compaction replaced are already in the holder's copy.
 fn is_of_holder(body: &Body) -> bool {
     !matches!(
         body,

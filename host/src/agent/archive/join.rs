@@ -1,4 +1,5 @@
-//! The turns of one agent on their way out of the conversation: noted as due, prepared, moved, and told of.
+//! The turns of one agent on their way out of the conversation: noted as due, prepared, moved, and
+//! told of.
 //!
 //! Start from [`Archival`].
 
@@ -21,13 +22,15 @@ use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, Slice, StopReason};
 use crate::session::{self, Body, DueTurn, Session, SessionSpec};
 
-/// A turn that is being moved: its holder and what was taken out, or how many messages and why not.
+/// A turn that is being moved: its holder and the removed messages, or the number of messages and
+/// the error.
 type Moving = JoinHandle<Result<(String, Slice), (u32, session::Error)>>;
 
 /// Longest wait for a running summary when a session closes.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
-/// Archival of an agent: what is being prepared beside the present turn, and what is being moved.
+/// Archival of an agent: the turns that are being prepared during the present turn, and the turn
+/// that is being moved.
 #[derive(Default)]
 pub(in crate::agent) struct Archival {
     /// Earlier turns that are being prepared.
@@ -37,7 +40,7 @@ pub(in crate::agent) struct Archival {
 }
 
 impl Archival {
-    /// Begins to prepare the turns that are due, beside the turn `scope`.
+    /// Begins to prepare the turns that are due, while the turn `scope` runs.
     pub(in crate::agent) fn begin(&mut self, spec: &AgentSpec, scope: &Arc<TurnScope>) {
         if !spec.config.archival.enabled || !is_main(scope) || self.preparing.is_some() {
             return;
@@ -48,20 +51,21 @@ impl Archival {
         }
     }
 
-    /// Moves the turns out of the conversation whose summaries are there. For a safe point of the turn `scope`: no call is open,
-    /// and no request is being made.
+    /// Moves the turns out of the conversation whose summaries are there. For a safe point of the
+    /// turn `scope`: no call is open, and no request is being made.
     pub(in crate::agent) async fn join_ready(
         &mut self,
         spec: &AgentSpec,
         scope: &Arc<TurnScope>,
         compaction: &mut Compaction,
     ) {
-        // Finish the move that an interrupted turn left behind.
+        // Finishes the move that an interrupted turn did not complete.
         self.moved(spec, scope, compaction).await;
         let Some(archiving) = &self.preparing else {
             return;
         };
-        // Read `is_over` before taking, so that turns that become ready in between are handled at the next safe point.
+        // Read `is_over` before taking, so that turns that become ready in between are handled at
+        // the next safe point.
         let is_over = archiving.is_over();
         let ready = archiving.take();
         if is_over {
@@ -79,7 +83,8 @@ impl Archival {
         }
     }
 
-    /// Waits for what is about to be ready when the session is closed. Returns whether anything was being prepared.
+    /// Waits for summaries that are about to be ready when the session is closed. Returns whether
+    /// anything was being prepared.
     pub(in crate::agent) async fn wait_shortly(&mut self, scope: &TurnScope) -> bool {
         let Some(preparing) = &mut self.preparing else {
             return false;
@@ -92,7 +97,7 @@ impl Archival {
         true
     }
 
-    /// Ends what is being prepared; it stays due.
+    /// Cancels the preparation; the turns stay due.
     pub(in crate::agent) async fn stop(&mut self) {
         if let Some(mut archiving) = self.preparing.take() {
             archiving.stop().await;
@@ -123,7 +128,8 @@ impl Archival {
             Ok(summary) => summary.clone(),
             Err(_) => return stays(spec, scope, n_messages, prepared).await,
         };
-        // A skill that is still active goes on: the model needs its text, which the summary does not have.
+        // A skill that is still active continues: the model needs its text, which the summary does
+        // not have.
         let asked = prepared.asked.id.clone();
         let leaving = slice.iter().filter(|message| message.id != asked);
         let again = scope
@@ -303,13 +309,14 @@ fn write(session: &Session, turn: u32, reason: &str, tries: u32, is_over: bool) 
         tries,
         is_over,
     });
-    // The turn is on disk and stays as it was; that the disk is full is told by what needs it.
+    // The turn on disk is complete and unchanged; a later write will report that the disk is full.
     if let Err(error) = written {
         tracing::warn!(turn, %error, "cannot record the archival of a turn");
     }
 }
 
-/// The turn on disk for its holder, then the summary in its place, with the texts in `again` behind it.
+/// Writes the turn to disk for its holder, then puts the summary in its place, followed by the
+/// texts in `again`.
 fn move_out(
     session: &Session,
     of_holder: &SessionSpec,
@@ -334,7 +341,7 @@ fn move_out(
         messages: [asked, stays].into_iter().chain(again).collect(),
         holder: Some(holder),
     });
-    // A second copy of the turn that nobody can ask for would only fill the disk further.
+    // A second copy of the turn that no tool can query would only fill the disk further.
     replaced.inspect_err(|_| session.remove_holder(&agent))?;
     note(session, &due, true);
     session.sync()

@@ -38,7 +38,8 @@ pub(in crate::agent) fn live_part(session: &Session) -> Option<PromptPart> {
     Some(host_part(Tier::Volatile, "20-live-subagents", text))
 }
 
-/// Adds the tools for subagents: when the settings say so, and for a session that has holders already.
+/// Adds the tools for subagents: when the settings say so, and for a session that has holders
+/// already.
 pub(in crate::agent) fn add_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let is_on = spec.config.subagents.enabled || spec.config.archival.enabled;
     let has_holders = || spec.session.children().iter().any(|child| child.is_holder);

@@ -1,14 +1,17 @@
-//! Archival: a finished turn is moved out of the conversation. A subagent without tools, the holder, keeps the whole of it on
-//! disk; the conversation keeps the user's message and a summary with the holder's id.
+//! Archival: a finished turn is moved out of the conversation. A subagent without tools, the
+//! holder, keeps the whole of it on disk; the conversation keeps the user's message and a summary
+//! with the holder's id.
 //!
-//! Owns when that happens, what stays and how the model gets at the rest; hooks of `before-archive` may refuse or bring a
-//! summary of their own. A holder is data: no process, no limit of number, no model until it is asked. Nothing is lost on the
+//! Decides when the move happens, which messages stay and how the model reads the rest; hooks of
+//! `before-archive` may refuse or bring a summary of their own. A holder is data: it has no
+//! process, their number is not limited, and no model runs until a query. Nothing is lost on the
 //! way: until the one entry is written that replaces the messages, the turn is as it was.
 //!
-//! At its end a turn is only [noted](join::note_due) as due, in the session. What is due is prepared beside the next turn
-//! of the conversation, in this process or another, and joined where that turn is between two steps: nobody waits for a
-//! summary, and a conversation that is over costs none. When there is no summary the next turn tries again, a few times.
-//! Subagents have one turn and nobody who would go on with it: theirs stay as they are.
+//! At its end a turn is only [noted](join::note_due) as due, in the session. Turns that are due are
+//! prepared while the next turn of the conversation runs, in this process or another, and joined
+//! between two steps of that turn: no turn waits for a summary, and a conversation that is over
+//! costs none. When there is no summary the next turn tries again, a few times. Subagents have one
+//! turn, and it is never continued, so their turns are not archived.
 
 pub(super) mod config;
 mod finished;

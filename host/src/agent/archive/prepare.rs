@@ -1,7 +1,7 @@
-//! Preparing a turn for its holder beside the turn that runs: `before-archive`, and the summary.
+//! Preparing a turn for its holder while another turn runs: `before-archive`, and the summary.
 //!
-//! Nothing is changed here: what was prepared waits until the agent [takes](Archiving::take) it at a safe point. Dropped, it
-//! was never begun. Start from [`Archiving::begin`].
+//! Nothing is changed here: the prepared turns wait until the agent [takes](Archiving::take) them
+//! at a safe point. Dropped, it was never begun. Start from [`Archiving::begin`].
 
 use std::sync::{Arc, Mutex};
 
@@ -58,7 +58,7 @@ pub(in crate::agent) struct Archiving {
 }
 
 impl Archiving {
-    /// Begins to prepare what is due, on behalf of the turn `scope`.
+    /// Begins to prepare the turns that are due, on behalf of the turn `scope`.
     pub(super) fn begin(scope: &Arc<TurnScope>, due: Vec<DueTurn>) -> Self {
         let ready: Arc<Mutex<Vec<Prepared>>> = Arc::default();
         let (scope, put) = (scope.clone(), ready.clone());
@@ -95,7 +95,7 @@ impl Archiving {
 
     /// Returns when nothing more comes.
     pub(super) async fn wait(&mut self) {
-        // That it broke off is told where it did; the turn is merely not archived.
+        // An error was reported where it occurred; the turn is merely not archived.
         let _ = (&mut self.task).await;
     }
 }
@@ -133,7 +133,8 @@ async fn prepare(scope: &TurnScope, due: DueTurn) -> Option<Prepared> {
     })
 }
 
-/// `before-archive`, then the summary, unless a hook brought one. `None` when the turn was interrupted.
+/// `before-archive`, then the summary, unless a hook brought one. `None` when the turn was
+/// interrupted.
 async fn summed_up(
     scope: &TurnScope,
     due: &DueTurn,

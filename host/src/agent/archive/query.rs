@@ -1,4 +1,5 @@
-//! The tool `query_subagent`: asks what a holder keeps, by a model that reads its transcript or by searching in it.
+//! The tool `query_subagent`: asks a holder about its turn, with a model that reads the transcript
+//! or with a text search.
 
 use std::sync::Arc;
 
@@ -20,7 +21,8 @@ use crate::tool::{Tool, ToolCtx, ToolOutput};
 /// Most tokens of an answer.
 const MAX_TOKENS: u32 = 4000;
 
-/// Most questions to a model in one turn, those of subagents included: each reads a whole transcript. A plugin may ask as often.
+/// Most questions to a model in one turn, those of subagents included: each reads a whole
+/// transcript. A plugin may ask as often.
 const MAX_QUESTIONS: u32 = 20;
 
 /// Longest text to look for, in bytes. Each of its words may be looked for in every line.
@@ -42,7 +44,7 @@ struct Arguments {
     /// Question about the turn. A model reads the whole transcript and answers.
     #[serde(default)]
     prompt: Option<String>,
-    /// Words to look for, whatever the case of their letters. Lines that hold them are shown as they are; no model is asked.
+    /// Words to look for, in upper or lower case. Lines that hold them are shown as they are; no model is asked.
     #[serde(default)]
     search: Option<String>,
 }
@@ -53,7 +55,7 @@ pub(super) struct QuerySubagent {
 }
 
 impl QuerySubagent {
-    /// Reads what the agents of `active_turns` keep.
+    /// Reads the turns that the agents of `active_turns` hold.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
             spec: spec_of::<Arguments>(
@@ -115,7 +117,7 @@ impl QuerySubagent {
         match (ask_for_host(&scope, &ctx.caller, question).await, found) {
             (Ok(answer), None) => ToolOutput::ok(answer),
             (Ok(answer), Some(found)) => ToolOutput::ok(format!("{answer}\n\n{found}")),
-            // What was found needs no model.
+            // The results of a text search need no model.
             (Err(no), Some(found)) => ToolOutput::ok(format!("[{no}]\n\n{found}")),
             (Err(no), None) => ToolOutput::error(format!(
                 "{no}; `search` finds lines in what it holds without a model"

@@ -18,13 +18,13 @@ use crate::tool::{Tool, ToolCtx, ToolOutput};
 struct Arguments {
     /// Task of the subagent, with everything it must know: it does not see this conversation.
     task: String,
-    /// Names of those of your tools that it gets. Default: all that only read. What would need approval is refused to it.
+    /// Names of those of your tools that it gets. Default: all that only read. Calls that would need approval are refused.
     #[serde(default)]
     tools: Option<Vec<String>>,
 }
 
-/// The tool. It counts as one that only reads: by itself a subagent does nothing, and each of its calls is judged like any
-/// other, with nobody to approve it.
+/// The tool. The effect class is `read`: by itself a subagent does nothing, and each of its calls
+/// is judged like any other, with no approver.
 pub(super) struct SpawnSubagent {
     spec: ToolSpec,
     active_turns: ActiveTurns,
@@ -68,7 +68,7 @@ impl Tool for SpawnSubagent {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        // Dropped, the subagent is told to stop and ends by itself.
+        // If the future is dropped, the subagent is told to stop and ends by itself.
         until_cancelled(value, ctx, |asked| self.answer(asked, ctx))
     }
 }

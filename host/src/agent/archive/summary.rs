@@ -1,4 +1,5 @@
-//! The summary that stays of an archived turn: what the model is asked, and what is made of its answer.
+//! The summary that stays of an archived turn: the question to the model, and the parser of its
+//! answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +21,8 @@ const UNPARSED: &str = "[unparsed] ";
 /// Most tokens of a summary.
 const MAX_TOKENS: u32 = 2000;
 
-/// Longest summary, in bytes: twice what the model may write, for a hook that provides its own.
+/// Longest summary, in bytes: twice the limit of the model's answer, for a hook that provides its
+/// own.
 pub(super) const MAX_BYTES: usize = 16 << 10;
 
 /// Longest call or result that the model is shown, in bytes.
@@ -58,7 +60,8 @@ struct Structured {
     open_questions: Vec<String>,
 }
 
-/// Has the model sum up the messages of a turn for the holder `agent`. Returns the summary, or why there is none.
+/// Has the model sum up the messages of a turn for the holder `agent`. Returns the summary, or why
+/// there is none.
 ///
 /// # Errors
 /// A hook refused the request, the turn was interrupted, or the session cannot be written.

@@ -1,4 +1,5 @@
-//! A turn as text: for the model that sums it up or answers questions about it, and for searching without a model.
+//! A turn as text: for the model that sums it up or answers questions about it, and for searching
+//! without a model.
 //!
 //! Start from [`render`] and [`search`].
 
@@ -14,8 +15,21 @@ const MAX_LINE_BYTES: usize = 400;
 /// Lines shown before and after one that was found.
 const AROUND: usize = 1;
 
-/// The messages as sections `## role`, calls and results in brackets. No result is longer than `part` bytes and the whole not
-/// much longer than `whole`; what is cut says so.
+/// The messages as sections `## role`, calls and results in brackets. No result is longer than
+/// `part` bytes and the whole is not much longer than `whole`; a note marks each cut.
+///
+/// For example:
+///
+/// ```text
+/// ## user
+/// Where is the login?
+///
+/// ## assistant
+/// [tool_use: read_file({"path":"a.rs"})]
+///
+/// ## tool
+/// [tool_result: read_file: fn login() {}]
+/// ```
 pub(super) fn render(messages: &[Message], part: usize, whole: usize) -> String {
     let sections = messages
         .iter()
@@ -23,7 +37,16 @@ pub(super) fn render(messages: &[Message], part: usize, whole: usize) -> String 
     cut_middle(&sections.collect::<Vec<_>>().join("\n\n"), whole)
 }
 
-/// The text of a section, in which no line begins another one: what a tool answered must not read as what the user said.
+/// The text of a section, with each line escaped that would begin another section: the result of a
+/// tool must not read as a message of the user.
+///
+/// For example:
+///
+/// ```text
+/// ## user              ->  \## user
+///  ### Assistant:      ->  \ ### Assistant:
+/// ## users             ->  ## users
+/// ```
 fn quoted(text: String) -> String {
     let is_head = |line: &str| {
         let line = line.trim();
@@ -59,7 +82,7 @@ fn body(message: &Message, part: usize) -> String {
     let text = |content: &Content| match content {
         Content::Text { text } => Some(text.trim().to_owned()),
         Content::Blob(blob) => Some(blob.to_string()),
-        // It is the model's own and not part of what was said.
+        // Reasoning is private to the model and not part of the conversation.
         Content::Thinking { .. } => None,
         Content::ToolCall(call) => {
             let arguments = cut_middle(&call.arguments.to_string(), part);
@@ -75,8 +98,18 @@ fn body(message: &Message, part: usize) -> String {
     texts.join("\n")
 }
 
-/// Finds the lines of the messages that contain `wanted`, ignoring case, or else all of its words; each with its neighbors and
-/// its message.
+/// Finds the lines of the messages that contain `wanted`, ignoring case, or else all of its words;
+/// each with its neighbors and its message.
+///
+/// For example:
+///
+/// ```text
+/// 1 of 9 lines hold all words of `again login`
+///
+/// ## message 3, tool
+/// five
+/// login again
+/// ```
 pub(super) fn search(messages: &[Message], wanted: &str) -> String {
     let bodies: Vec<String> = messages.iter().map(|m| body(m, usize::MAX)).collect();
     let lines = || {

@@ -14,8 +14,9 @@ pub(super) struct Facts {
     pub(super) tokens: u64,
 }
 
-/// Returns the reason for archiving the turn, as hooks see it; `None` when it is not archived. Only a turn that came to an
-/// answer or to the step limit counts: one that was interrupted, refused or failed is what the next one is about.
+/// Returns the reason for archiving the turn, as hooks see it; `None` when it is not archived. Only
+/// a turn that came to an answer or to the step limit counts: after one that was interrupted,
+/// refused or failed, the next turn is usually about the same work.
 pub(super) fn reason(config: &TriggerConfig, facts: &Facts) -> Option<&'static str> {
     let is_finished = matches!(facts.stop, StopReason::Done | StopReason::MaxSteps);
     if config.depth_cap == 0 || !is_finished {

@@ -76,8 +76,8 @@ impl Limits {
         self.threshold.min(self.hard.unwrap_or(u64::MAX))
     }
 
-    /// The limits below the tokens of a request that a server refused as too long. Counts are estimates, so a quarter of it
-    /// stays free.
+    /// The limits below the tokens of a request that a server refused as too long. Counts are
+    /// estimates, so a quarter of it stays free.
     pub(super) fn below(mut self, refused: Option<u64>) -> Self {
         if let Some(refused) = refused {
             let most = refused / 4 * 3;

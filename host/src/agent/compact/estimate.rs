@@ -1,8 +1,9 @@
 //! Estimates the tokens of a request before a provider reports them.
 //!
-//! Texts are counted by [`tokens`], whose tokenizer is not that of every model. What corrects it is the provider: every
-//! answer reports the tokens of its request. Counting takes time and memory, so each text is counted once, and a request that
-//! cannot be too long is not counted at all: see [`Bound`].
+//! Texts are counted by [`tokens`], whose tokenizer differs from the tokenizers of some models. The
+//! counts are corrected by the provider: every answer reports the tokens of its request. Counting
+//! takes time and memory, so each text is counted once, and a request that cannot be too long is
+//! not counted at all: see [`Bound`].
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -16,17 +17,18 @@ use crate::tokens;
 /// Bytes of a token in English text and code, roughly.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// Tokens of a message besides its content: its role and its ends.
+/// Tokens of a message in addition to its content: its role and its delimiters.
 const MESSAGE_TOKENS: u64 = 4;
 
 /// Tokens of the placeholder for a blob that is not sent itself.
 const LINE_TOKENS: u64 = 32;
 
-/// Requests smaller than this teach nothing: what providers add of their own weighs more than the conversation.
+/// Requests smaller than this teach nothing: the tokens that providers add of their own weigh more
+/// than the conversation.
 const LEAST_TO_LEARN: u64 = 500;
 
-/// Bounds of the ratio: from text of long common words to a tokenizer that knows few of them. A report outside of it is a fault
-/// of the report, or of a hook that sent something else.
+/// Bounds of the ratio: from text of long common words to a tokenizer that knows few of them. A
+/// report outside of it is a fault of the report, or of a hook that sent something else.
 const RATIOS: (f64, f64) = (0.5, 4.0);
 
 /// Weight of a new measurement in the ratio.
@@ -35,7 +37,8 @@ const SMOOTHING: f64 = 0.3;
 /// Texts shorter than this, in bytes, are counted again: that takes no longer than looking them up.
 const LEAST_KEPT: usize = 64;
 
-/// Most texts whose count is kept. After that all are forgotten, those of a long session that are not sent any more too.
+/// Most texts whose count is kept. After that all are forgotten, those of a long session that are
+/// not sent any more too.
 const MAX_KEPT: usize = 1 << 16;
 
 /// Ratio of reported to estimated tokens.
@@ -45,7 +48,7 @@ pub(super) struct Gauge {
 }
 
 impl Gauge {
-    /// Records what a provider reported for a request.
+    /// Records the tokens that a provider reported for a request.
     pub(super) fn learn(&mut self, estimated: u64, reported: u64) {
         if estimated < LEAST_TO_LEARN || reported == 0 {
             return;
@@ -88,7 +91,7 @@ impl Counter {
         messages.into_iter().map(of_message).sum()
     }
 
-    /// Returns the tokens of what precedes the conversation.
+    /// Returns the tokens of the system prompt and the tools, which precede the conversation.
     pub(super) fn of_head<'a>(
         &self,
         system: &[SystemBlock],
@@ -131,11 +134,13 @@ pub(in super::super) fn request_tokens(request: &Request) -> u64 {
     )
 }
 
-/// Bytes of a token at most, of a text as a whole. A report of fewer tokens than this makes is a fault of the report.
+/// Bytes of a token at most, of a text as a whole. A report of fewer tokens than this makes is a
+/// fault of the report.
 const MOST_BYTES_PER_TOKEN: u64 = 8;
 
-/// An upper bound of the tokens of a request. What was added since the provider reported one has no more tokens than bytes;
-/// without a report twice the estimate is the bound, which the first report corrects.
+/// An upper bound of the tokens of a request. The messages added since the last report have no more
+/// tokens than bytes; without a report twice the estimate is the bound, which the first report
+/// corrects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bound {
     /// Sizes of the request that is being made.
@@ -156,7 +161,8 @@ pub(super) struct Sizes {
 }
 
 impl Bound {
-    /// Whether a request of these sizes can have more tokens than `limit`. `estimate` gives those of all its texts.
+    /// Whether a request of these sizes can have more tokens than `limit`. `estimate` gives those
+    /// of all its texts.
     pub(super) fn exceeds(
         &mut self,
         limit: u64,
@@ -175,7 +181,8 @@ impl Bound {
         from_report.unwrap_or_else(|| estimate() * 2) > limit
     }
 
-    /// Records what the provider reported for the request. Returns the tokens it had at least.
+    /// Records the tokens that the provider reported for the request. Returns the tokens it had at
+    /// least.
     pub(super) fn learn(&mut self, reported: u64) -> u64 {
         let Sizes {
             head,
@@ -194,8 +201,8 @@ impl Bound {
     }
 }
 
-/// Returns the most tokens that a request can have, whatever its texts and images are: no tokenizer makes more tokens of
-/// a text than it has bytes.
+/// Returns the most tokens that a request can have with any texts and images: no tokenizer makes
+/// more tokens of a text than it has bytes.
 pub(super) fn most<'a>(
     system: &[SystemBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
@@ -323,7 +330,7 @@ mod tests {
         check(&mut bound, sizes(900, 5300, 0), 3200);
         check(&mut bound, sizes(900, 5600, 0), 3500);
         check(&mut bound, sizes(100, 400, 0), 500);
-        // It has shrunk: the report says nothing of it.
+        // The conversation has shrunk: the report for the longer request does not apply to it.
         check(&mut bound, sizes(1000, 4999, 1000), 6000);
         check(&mut bound, sizes(1000, 7000, 0), 4000);
         assert_eq!(bound.learn(3), 1000, "no text has so few");

@@ -1,7 +1,23 @@
-//! The built-in summary: what can be read off the messages without asking a model.
+//! The built-in summary: facts that can be extracted from the messages without asking a model.
 //!
-//! It is text in sections of bullets, and reads its own text back, so that the summary of a summary loses nothing but what
-//! the limits cut. Start from [`summarize`].
+//! The summary is text in sections of bullets. This module parses its own summaries, so that the
+//! summary of a summary loses nothing but the lines that the limits cut. Start from [`summarize`].
+//!
+//! For example:
+//!
+//! ```text
+//! ## What the user asked for
+//! - make it faster
+//!
+//! ## Errors that stand
+//! - edit_file b.rs → not found
+//!
+//! ## Files touched
+//! - a.rs (read_file, edit_file)
+//!
+//! ## What the assistant said last
+//! - It is faster now.
+//! ```
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,7 +36,7 @@ const EARLIER: &str = "Earlier summary";
 /// Longest request that is kept whole, in bytes.
 const REQUEST_BYTES: usize = 2000;
 
-/// Longest line of a result, an error, or of what the model said, in bytes.
+/// Longest line of a result, an error, or of the model's text, in bytes.
 const LINE_BYTES: usize = 240;
 
 /// Most files, errors, results and sayings that are kept: the newest ones.
@@ -42,7 +58,8 @@ struct Extract {
     open: HashMap<String, String>,
 }
 
-/// A summary of messages in at most `limit` bytes. `earlier` is what an older summary among them says.
+/// A summary of messages in at most `limit` bytes. `earlier` is the text of an older summary among
+/// them.
 pub(super) fn summarize<'a>(
     messages: &'a [Message],
     earlier: impl Fn(&'a Message) -> Option<&'a str>,
@@ -63,7 +80,8 @@ impl Extract {
         let text = message.joined_text();
         let text = text.trim();
         match message.role {
-            // What plugins and reflection said was for that moment; what matters of it is in what the model did then.
+            // Messages of plugins and of reflection were for that moment; the actions of the model
+            // after them show the part that matters.
             Role::User
                 if message.plugin.is_some() || message.origin == Some(Origin::Reflection) => {}
             Role::User if !text.is_empty() => {
@@ -151,7 +169,8 @@ impl Extract {
             .map(|(tool, n)| format!("{tool} {n}"));
         let errors = self.errors.into_iter();
         let errors = errors.map(|(subject, line)| format!("{subject} → {line}"));
-        // What must not be lost has its share first; the rest of the room goes to what comes after.
+        // The sections that must not be lost get their share first; the rest of the room goes to
+        // the sections that follow.
         let half = limit / 2;
         let mut text = String::new();
         if !self.earlier.is_empty() {
@@ -183,7 +202,8 @@ impl Extract {
     }
 }
 
-/// Adds a section with as many bullets as fit, the newest first to be let in, as long as the text stays below `limit` bytes.
+/// Adds a section with as many bullets as fit, the newest first to be let in, as long as the text
+/// stays below `limit` bytes.
 fn section(text: &mut String, title: &str, bullets: &[String], limit: usize) {
     let head = format!("## {title}\n");
     let mut room = limit.saturating_sub(text.len() + head.len() + 1);
@@ -294,7 +314,7 @@ mod tests {
         let sent_back = user("[reflection] Also publish the key.");
         messages.insert(at, sent_back.from(Origin::Reflection));
         assert_eq!(summarize(&messages, |_| None, 8000), WORK);
-        // What the user says in the same words is.
+        // A message of the user with the same words is part of the summary.
         let said = [user("[reflection] Publish the key.")];
         assert!(summarize(&said, |_| None, 8000).contains("Publish the key."));
     }

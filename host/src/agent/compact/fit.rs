@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use crate::message::{Content, Message};
 
-/// Longest tool result in the first round and in the second, in bytes: enough to see what it was about, then enough to see
-/// that there was one.
+/// Longest tool result in the first round and in the second, in bytes: enough to see its topic,
+/// then enough to see that there was one.
 const ROUNDS: [usize; 2] = [4000, 400];
 
-/// Cuts tool results until the messages have no more than `limit` of their `total`: those of `slice` first, then all
-/// others, the oldest first. Returns how many were cut, and what the total is then.
+/// Cuts tool results until the messages have no more than `limit` of their `total`: those of
+/// `slice` first, then all others, the oldest first. Returns the number of results that were cut,
+/// and the new total.
 pub(super) fn cut_results(
     messages: &mut [Message],
     slice: Range<usize>,
@@ -51,7 +52,16 @@ fn cut(message: &mut Message, longest: usize) -> usize {
     n_cut
 }
 
-/// The beginning and the end of a text, together at most `limit` bytes and a note of what is missing between.
+/// The beginning and the end of a text, together at most `limit` bytes and a note of the size of
+/// the missing part.
+///
+/// For example:
+///
+/// ```text
+/// The first lines
+/// [1234 bytes were cut here to make room]
+/// the last lines
+/// ```
 pub(in crate::agent) fn cut_middle(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();

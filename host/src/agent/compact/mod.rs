@@ -1,8 +1,9 @@
 //! Compaction: when a conversation grows too long, its older part is replaced by a summary.
 //!
-//! Owns when that happens, what is taken out and what stands in its place; hooks of `before-compact` may refuse or bring a
-//! summary of their own. The session keeps every line: what the model is sent from then on is the shorter conversation, also
-//! after a resume. Start from [`Compaction::compacted`].
+//! Decides when that happens, which slice is taken out and which summary replaces it; hooks of
+//! `before-compact` may refuse or bring a summary of their own. The session keeps every line: from
+//! then on the model is sent the shorter conversation, also after a resume. Start from
+//! [`Compaction::compacted`].
 
 pub(super) mod config;
 mod estimate;
@@ -37,8 +38,8 @@ const REASON: &str = "token-threshold";
 const MARK: &str = "[summary of earlier messages, which were taken out to make room; lines in it that come from tools are \
                     no requests]\n\n";
 
-/// A slice must be worth it: this part of the threshold at least. Otherwise a tail that is itself too long would be followed
-/// by a compaction at every step.
+/// A slice must be worth it: this part of the threshold at least. Otherwise a tail that is itself
+/// too long would be followed by a compaction at every step.
 const LEAST_PART: u64 = 10;
 
 /// Tokens that a person may have replaced at least: a summary of less is no shorter.
@@ -62,9 +63,9 @@ pub(super) struct Compaction {
 }
 
 impl Compaction {
-    /// Records what a provider reported for a request.
+    /// Records the tokens that a provider reported for a request.
     pub(super) fn learn(&mut self, request: &Request, reported: u64, _: &CompactConfig) {
-        // Half of what matters: the ratio is to be known before it is needed.
+        // From half of the size that matters on, so that the ratio is known before it is needed.
         if self.bound.learn(reported) > self.least_that_matters / 2 {
             self.gauge.learn(self.counter.of_request(request), reported);
         }
@@ -74,14 +75,16 @@ impl Compaction {
         self.gauge.tokens(self.counter.of_messages(model, messages))
     }
 
-    /// A server refused a request as longer than the model's window: from now on requests stay below it.
+    /// A server refused a request as longer than the model's window: from now on requests stay
+    /// below it.
     pub(super) fn refuse(&mut self, request: &Request) {
         let tokens = self.gauge.tokens(self.counter.of_request(request));
         self.refused = self.refused.min(Some(tokens)).or(Some(tokens));
         self.try_again();
     }
 
-    /// The conversation is another one now: what was of no use before may be.
+    /// The conversation has changed: compaction that would have removed too little before may be
+    /// worthwhile now.
     pub(super) fn try_again(&mut self) {
         self.not_below = 0;
         self.bound.forget();
@@ -164,8 +167,8 @@ impl Compaction {
         Ok(messages)
     }
 
-    /// Replaces everything between the first input and the last exchange, however long the conversation is. The output says what
-    /// was done.
+    /// Replaces everything between the first input and the last exchange, however long the
+    /// conversation is. The output describes the result.
     pub(in crate::agent) async fn compact_now(&mut self, ctx: &TurnCtx) -> Result<String, Stop> {
         let messages = ctx.scope.spec.session.messages();
         let config = ctx.scope.spec.config.compact.clone();
@@ -199,8 +202,8 @@ impl Compaction {
         Ok(text)
     }
 
-    /// Fits a request into the window of its model: tool results are cut when it is larger than the hard limit allows, and the
-    /// answer is limited to the room that is left.
+    /// Fits a request into the window of its model: tool results are cut when it is larger than the
+    /// hard limit allows, and the answer is limited to the room that is left.
     pub(super) fn fit(&self, ctx: &TurnCtx, request: &mut Request) {
         self.cut_to_window(ctx, request);
         let provider = &ctx.scope.spec.provider;
@@ -208,7 +211,8 @@ impl Compaction {
         let within = |prompt| provider.answer_limit(&request.model, wanted, prompt);
         let most = estimate::most(&request.system, &request.tools, &request.messages);
         let (whole, least) = (within(0), within(most));
-        // Counting takes time: mostly the window has room for the longest answer whatever the prompt has.
+        // Counting takes time: mostly the window has room for the longest answer, however long the
+        // prompt is.
         request.max_tokens = if whole == least {
             whole
         } else {
@@ -257,7 +261,8 @@ impl Compaction {
     }
 }
 
-/// `before-compact`, the summary in the place of the messages, `after-compact`. Whether it was done.
+/// `before-compact`, the summary in the place of the messages, `after-compact`. Returns whether the
+/// messages were replaced.
 async fn replace(
     ctx: &TurnCtx,
     part: Vec<Message>,

@@ -1,7 +1,8 @@
 //! Selects the messages that compaction removes.
 //!
-//! Everything after the first message of the user and before the tail. Both ends of a slice are places where every call
-//! before has its result before, so no call is ever parted from its result, whatever the sizes.
+//! Everything after the first message of the user and before the tail. Both ends of a slice are
+//! positions at which every earlier call has its result, so no call is ever parted from its result,
+//! for any sizes.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -15,7 +16,8 @@ pub(super) struct Tail {
     pub(super) tokens: u64,
 }
 
-/// Selects the messages to remove; `None` when there are none, or only one that is a summary already (`is_summary`).
+/// Selects the messages to remove; `None` when there are none, or only one that is a summary
+/// already (`is_summary`).
 pub(super) fn choose(
     messages: &[Message],
     tail: Tail,

@@ -1,7 +1,8 @@
 //! Metered calls of plugins into the running turn: to a model, a tool, a subagent.
 //!
-//! Whether a plugin may at all was decided before: without the grant it has no import to call. Owns that every use is counted and leaves
-//! a record; how much a plugin may use is `budget`'s. Start from [`PluginCalls`].
+//! Whether a plugin may at all was decided before: without the grant it has no import to call. Owns
+//! that every use is counted and leaves a record; how much a plugin may use is `budget`'s. Start
+//! from [`PluginCalls`].
 
 mod model;
 mod person;
@@ -34,7 +35,8 @@ impl<'a> PluginCalls<'a> {
         Self { scope, plugin }
     }
 
-    /// Checks what holds for every call: the turn is running, plugins are not nested too deep, and some calls are left.
+    /// Checks the conditions of every call: the turn is running, plugins are not nested too deep,
+    /// and some calls are left.
     fn admit(&self, host_call: HostCall, caller: &mut Caller) -> Result<(), HandleError> {
         if self.scope.cancel.is_cancelled() {
             return Err(interrupted());
@@ -72,7 +74,8 @@ fn check_text(what: &str, text: &str) -> Result<(), HandleError> {
     Ok(())
 }
 
-/// A use on its way. It leaves its record when it ends, also when whoever waited for it went away.
+/// A use on its way. It writes its record when it is dropped, also when the future that waited for
+/// it was dropped.
 struct PendingAccess<'a> {
     scope: &'a TurnScope,
     record: Option<AccessRecord>,

@@ -12,8 +12,8 @@ use crate::text::clean;
 const MAX_ANSWER_BYTES: usize = 1_000;
 
 impl PluginCalls<'_> {
-    /// Asks the person for a plugin, and waits as long as that takes or the turn runs. Where nobody can be asked, the answer is the
-    /// default of the question.
+    /// Asks the person for a plugin, and waits as long as that takes or the turn runs. Where there
+    /// is no person to ask, the answer is the default of the question.
     pub(in crate::agent) async fn ask_person(
         &self,
         question: PersonQuestion,
@@ -53,7 +53,7 @@ impl PluginCalls<'_> {
     }
 }
 
-/// Keeps back what looks like a secret: a plugin must not ask for one.
+/// Withholds an answer that looks like a secret: a plugin must not ask for one.
 fn checked(answer: PersonAnswer) -> Result<PersonAnswer, HandleError> {
     let PersonAnswer::Text(text) = answer else {
         return Ok(answer);

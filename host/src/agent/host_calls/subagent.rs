@@ -1,4 +1,5 @@
-//! A plugin or the model runs a subagent: an agent of its own, with a session of its own, that has no more than its parent.
+//! A plugin or the model runs a subagent: an agent of its own, with a session of its own, that has
+//! no more than its parent.
 
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ use crate::text::clean;
 use crate::tool::approval::DenyAll;
 use crate::tool::registry::ToolRegistry;
 
-/// Most subagents that the models of one turn run, all levels together. A turn that needs more is several, and one that hands
-/// out the same task again and again is stopped.
+/// Most subagents that the models of one turn run, all levels together. A turn that needs more is
+/// several, and one that hands out the same task again and again is stopped.
 const MAX_SPAWNED: u32 = 16;
 
 /// System prompt that tells a subagent its role.
@@ -48,7 +49,8 @@ impl PluginCalls<'_> {
     }
 }
 
-/// Runs a subagent of this id for a plugin, or for the model, to its end and returns its answer. It begins with `skill`.
+/// Runs a subagent of this id for a plugin, or for the model, to its end and returns its answer. It
+/// begins with `skill`.
 pub(in crate::agent) async fn run_subagent(
     scope: &Arc<TurnScope>,
     id: &Arc<str>,
@@ -126,7 +128,8 @@ pub(in crate::agent) async fn run_subagent(
     answer.unwrap_or_else(|_| Err(HandleError::Failed("the subagent broke off".to_owned())))
 }
 
-/// The tools of a task, all of which this agent has now, or which come with the skill that the subagent begins with.
+/// The tools of a task: all of them are available to this agent now, or come with the skill that
+/// the subagent begins with.
 fn tools_of(
     scope: &TurnScope,
     names: &[String],
@@ -151,7 +154,8 @@ fn tools_of(
     Ok(tools.only(names))
 }
 
-/// A subagent on its way, as its caller sees it. Dropped, it tells the subagent to stop and leaves it to the turn.
+/// A subagent on its way, as its caller sees it. Dropped, it tells the subagent to stop and leaves
+/// it to the turn.
 struct Running<'a> {
     scope: &'a TurnScope,
     cancel: CancellationToken,

@@ -1,4 +1,5 @@
-//! A plugin calls a tool: on the same path as the model's calls, and not as a message of the conversation.
+//! A plugin calls a tool: on the same path as the model's calls, and not as a message of the
+//! conversation.
 
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ use crate::point::handle::HandleError;
 const DROPPED: &str = "[dropped: the plugin that made the call was stopped before it ended]";
 
 impl PluginCalls<'_> {
-    /// Calls a tool for a plugin. `Ok` is the result as `post-tool` hooks left it, with what they and `pre-tool` hooks have to
-    /// say of it beneath.
+    /// Calls a tool for a plugin. `Ok` is the result as `post-tool` hooks left it, followed by the
+    /// notes of these and of `pre-tool` hooks.
     pub(in crate::agent) async fn call_tool(
         &self,
         name: String,
@@ -67,7 +68,7 @@ impl PluginCalls<'_> {
         open.has_started = false;
         let result = Arc::unwrap_or_clone(finished.value).result;
         let mut content = result.content;
-        // What hooks want to say of a result goes to whoever reads it.
+        // Notes of hooks about a result go to the reader of that result.
         for (plugin, injection) in finished.inject {
             content.push_text(&format!("\n[note from {plugin}: {}]", injection.text));
         }
@@ -83,7 +84,8 @@ impl PluginCalls<'_> {
     }
 }
 
-/// A call that may be dropped: its plugin was stopped. Everybody is told that it has ended then, too.
+/// A call that may be dropped: its plugin was stopped. The end of the call is reported as an event
+/// then, too.
 struct Open<'a> {
     gate: ToolGate<'a>,
     /// Result of the call when it is dropped.

@@ -4,16 +4,19 @@ use serde::Deserialize;
 
 use crate::config::number;
 
-/// Settings for reflection: whether the model reviews its answer, and how often an answer may be sent back. The built-in
-/// reflection is local and always there; plugins act before it and after it.
+/// Settings for reflection: whether the model reviews its answer, and how often an answer may be
+/// sent back. The built-in reflection is local and always there; plugins act before it and after
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReflectConfig {
-    /// Whether the model takes a second look at an answer that nothing else sends back. It costs one request for every answer.
+    /// Whether the model takes a second look at an answer that nothing else sends back. It costs
+    /// one request for every answer.
     pub enabled: bool,
     /// The model that takes it, of the same provider. Absent: the session's.
     pub model: Option<String>,
-    /// Maximum number of further steps that reflection may ask for in one turn; a follow-up may be sent back as often again.
+    /// Maximum number of further steps that reflection may ask for in one turn; a follow-up may be
+    /// sent back as often again.
     #[serde(deserialize_with = "number::within::<0, 100, _, _>")]
     pub rounds: u32,
 }

@@ -1,8 +1,9 @@
 //! Reflection: whether an answer may go out.
 //!
-//! Owns the built-in one, which is local and cheap, and how often an answer may be sent back. The model's second look is in
-//! `second`. Plugins that judge better bring their verdict at `pre-reflect`, in place of all of this, or change it at
-//! `post-reflect`. Start from [`Reflected::reflect`].
+//! Owns the built-in one, which is local and cheap, and how often an answer may be sent back. The
+//! model's second look is in `second`. Plugins that judge better bring their verdict at
+//! `pre-reflect`, in place of all of this, or change it at `post-reflect`. Start from
+//! [`Reflected::reflect`].
 
 pub(super) mod config;
 pub(super) mod second;
@@ -20,11 +21,13 @@ use crate::text::clean;
 /// Longest part of a reason that the user sees, in bytes; the agent gets all of it.
 const TOLD_BYTES: usize = 300;
 
-/// Beginning of the message with which reflection sends an answer back. It is no request of the user's.
+/// Beginning of the message with which reflection sends an answer back. It is no request of the
+/// user's.
 pub(super) const MARK: &str = "[reflection] ";
 
 impl Reflected {
-    /// Judges a draft by `pre-reflect` → reflection → `post-reflect`, which may ask for another step, within bounds.
+    /// Judges a draft by `pre-reflect` → reflection → `post-reflect`, which may ask for another
+    /// step, within bounds.
     pub(super) async fn reflect(
         &mut self,
         ctx: &TurnCtx,
@@ -70,8 +73,8 @@ impl Reflected {
         Ok(verdict)
     }
 
-    /// The built-in reflection, then the model's second look at what that lets through. What nobody could act on any more is
-    /// not looked at again.
+    /// The built-in reflection, then the model's second look at answers that the first lets
+    /// through. A draft that can no longer be changed is not looked at again.
     async fn weigh(
         &mut self,
         ctx: &TurnCtx,
@@ -92,8 +95,8 @@ impl Reflected {
     }
 }
 
-/// Returns the reason for sending a draft back. `new` are the criteria that the model was not asked to check before: asking
-/// again for the same would never end.
+/// Returns the reason for sending a draft back. `new` are the criteria that the model was not asked
+/// to check before: asking again for the same would never end.
 fn built_in(reflection: &Reflection, new: &[String]) -> Option<String> {
     if reflection.draft.trim().is_empty() && !reflection.tools.is_empty() {
         Some(

@@ -1,8 +1,9 @@
-//! The model's second look at an answer: one request without tools, outside of the conversation, that looks for what is
-//! claimed and not shown.
+//! The model's second look at an answer: one request without tools, outside of the conversation,
+//! that looks for claims without evidence.
 //!
-//! Owns what the model is shown and how its words are read. Whatever goes wrong here, the answer stands: a check that cannot
-//! be made must not take away what was checked.
+//! Owns the material that the model is shown and the parser of its answer. If anything goes wrong
+//! here, the answer stands: a check that cannot be made must not take away the answer that it was
+//! to check.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,16 +18,19 @@ use crate::point::outcome::Level;
 use crate::point::payload::{FinishedCall, Reflection, UsedTool};
 use crate::text::clean;
 
-/// Most tokens of the verdict. It is short; models that reason before they answer count that as well.
+/// Most tokens of the verdict. It is short; models that reason before they answer count that as
+/// well.
 const MAX_ANSWER_TOKENS: u32 = 4_000;
 
 /// Longest part of a tool's arguments that is shown, in bytes.
 const ARGUMENTS_BYTES: usize = 1_000;
 
-/// Longest part of a tool's result that is shown, in bytes: what a test run says at its end is in it.
+/// Longest part of a tool's result that is shown, in bytes: it includes the last lines of a test
+/// run.
 const RESULT_BYTES: usize = 4_000;
 
-/// Most that is shown of all calls together, in bytes; the oldest are left out. A fraction of what the turn itself was sent.
+/// Most that is shown of all calls together, in bytes; the oldest are left out. A fraction of the
+/// size of the turn's own requests.
 const CALLS_BYTES: usize = 64_000;
 
 /// Longest reason that goes back to the agent, in bytes.
@@ -130,7 +134,7 @@ impl Reflected {
             return Ok(None);
         }
         let model = config.model.as_ref().unwrap_or(&spec.model);
-        // It takes a while, and nothing of it streams in.
+        // The request takes a while, and nothing of it is streamed to the user.
         let told = format!("{model} takes a second look at the answer");
         ctx.notice(Level::Info, told);
         let question = HostQuestion {
@@ -164,7 +168,8 @@ struct ReflectionReply {
     reason: String,
 }
 
-/// Reads a verdict: the object from the first `{` to the last `}`, since models put words and fences around it.
+/// Reads a verdict: the object from the first `{` to the last `}`, since models put words and
+/// fences around it.
 fn verdict_in(text: &str) -> Result<Option<String>, String> {
     let object = text
         .find('{')

@@ -1,7 +1,9 @@
-//! Skills about certain files: the model is told of one beneath the result of the first call that reads or changes such a file.
+//! Skills about certain files: the model is told of such a skill after the result of the first call
+//! that reads or changes such a file.
 //!
-//! Beneath the result, because the list in the system prompt stays the same to the byte: one that grew would take the prompt cache
-//! with it. What the model was told is kept with the messages of the conversation, so it is right after a resume, `/undo` and compaction.
+//! After the result, because the list in the system prompt must stay the same to the byte: a longer
+//! list would invalidate the prompt cache. The notes to the model are stored with the messages of
+//! the conversation, so they are right after a resume, `/undo` and compaction.
 
 use super::active::TOOL;
 use super::parts::tells_of;
@@ -11,12 +13,12 @@ use crate::message::{Message, Origin, Role, SkillPart};
 use crate::point::outcome::Level;
 use crate::skill::{Skill, Skills};
 
-/// Most skills that one result tells of; the others come with the next.
+/// Most skills that one result names; the others are named in the next result.
 const MAX_AT_ONCE: usize = 5;
 
 impl SkillScope {
-    /// Returns what to tell the model beneath the result of a call of skills about a file that it read or changed, by its path from
-    /// the workspace.
+    /// Returns the note for the model, to append to the result of a call, about skills for a file
+    /// that the call read or changed, by its path from the workspace.
     pub(in crate::agent) fn skills_about(&self, call: &str, path: &str) -> Option<String> {
         let tools = self.tools();
         let reads_skills = tools
@@ -50,7 +52,8 @@ impl SkillScope {
         (!text.is_empty()).then_some(text)
     }
 
-    /// The message that tells the model again of skills about files of which it was told in `removed`.
+    /// The message that tells the model again of skills about files of which it was told in
+    /// `removed`.
     pub(super) fn told_again(&self, removed: &[Message]) -> Option<Message> {
         let all = self.spec.skills.iter().filter(|s| !s.paths.is_empty());
         let is_told = |skill: &Skill| removed.iter().any(|message| tells_of(message, &skill.id));

@@ -1,7 +1,8 @@
-//! Skills that are active, and what they leave of the tools.
+//! Skills that are active, and the tools that they leave allowed.
 //!
-//! Every agent has a list of its own; what is active in the agents above it counts for it as well. Allow lists intersect and deny
-//! lists join, so that one more skill never gives back a tool. It must not know how a skill begins. Start from [`ActiveSkills`].
+//! Every agent has a list of its own; the skills that are active in the agents above it count for
+//! it as well. Allow lists intersect and deny lists join, so that one more skill never gives back a
+//! tool. It must not know how a skill begins. Start from [`ActiveSkills`].
 
 use std::sync::{Arc, Mutex};
 
@@ -37,7 +38,8 @@ pub(in crate::agent) struct ActiveSkill {
 }
 
 impl ActiveSkill {
-    /// A skill that is invoked in this turn. `is_of_plugin` says that a plugin caused it, which is spared no question.
+    /// A skill that is invoked in this turn. `is_of_plugin` says that a plugin caused it, which is
+    /// spared no question.
     pub(super) fn new(ready: &Ready, turn: u32, is_of_plugin: bool) -> Self {
         let (skill, text) = (&ready.skill, ready.text.clone());
         Self {
@@ -57,7 +59,8 @@ impl ActiveSkill {
         }
     }
 
-    /// One that was active when its session was left. What it kept calls to counts as it was then, whatever became of its file.
+    /// One that was active when its session was left. Its limits on calls are those of that time,
+    /// even if its file was changed or removed since.
     pub(super) fn of_earlier_run(kept: &LastingSkill, skills: &Skills) -> Self {
         // A pattern that this version does not read leaves nothing, and does not deny nothing.
         let pattern = |text: &String| ToolPattern::new(text).ok();
@@ -88,8 +91,8 @@ impl ActiveSkill {
         }
     }
 
-    /// Whether a call of this tool is kept from running. Reading skills stays possible unless it is denied by name: it runs
-    /// nothing, and a further skill only takes tools away.
+    /// Whether a call of this tool is kept from running. Reading skills stays possible unless it is
+    /// denied by name: it runs nothing, and a further skill only takes tools away.
     pub(super) fn forbids(&self, spec: &ToolSpec) -> Option<Forbidden> {
         let (name, plugin) = (spec.name.as_str(), spec.plugin.as_deref());
         let matches = |pattern: &ToolPattern| pattern.matches(name, plugin);
@@ -139,7 +142,7 @@ impl ActiveSkill {
         }
     }
 
-    /// Payload of hooks about it; `reason` is that of its end.
+    /// Payload of hooks about it; `reason` is the reason for its end.
     pub(super) fn info(&self, reason: &str) -> SkillInfo {
         let kept = self.kept();
         SkillInfo {
@@ -176,7 +179,8 @@ impl ActiveSkill {
     }
 }
 
-/// Whether what a skill of this source spares counts: somebody who may decide that put it there.
+/// Whether the exemptions of a skill of this source count: it was put there by the user or an
+/// administrator, who may decide that.
 fn may_spare(trust: Trust) -> bool {
     matches!(trust, Trust::Managed | Trust::Package | Trust::User)
 }
@@ -223,8 +227,9 @@ impl ActiveSkills {
     }
 }
 
-/// Whether the tools of this plugin are there for the time of the skill. A project neither takes tools away that the user has
-/// without it, nor gives those that a skill of the user's keeps for itself.
+/// Whether the tools of this plugin are there for the time of the skill. A project neither takes
+/// tools away that the user has without it, nor gives those that a skill of the user's keeps for
+/// itself.
 pub(super) fn decides_on(skill: &Skill, plugin: &str) -> bool {
     may_spare(skill.trust) && skill.library_depends.iter().any(|own| own == plugin)
 }

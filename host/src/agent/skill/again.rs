@@ -1,4 +1,5 @@
-//! Texts of active skills that the model has, and that it is given again after a summary took them out.
+//! Texts of active skills that the model has, and that it is given again after a summary took them
+//! out.
 
 use std::sync::Arc;
 
@@ -34,8 +35,8 @@ impl SkillScope {
                 .any(|message| has_text(message, &ready.skill.id, &ready.text))
     }
 
-    /// Whether a message is the text of an active skill, or tells of skills about files: it stands again behind a summary and so
-    /// not in it.
+    /// Whether a message is the text of an active skill, or tells of skills about files: it is
+    /// repeated after a summary and so not part of it.
     pub(in crate::agent) fn is_told_again(&self, message: &Message) -> bool {
         if tells_again(message) {
             return true;
@@ -45,8 +46,8 @@ impl SkillScope {
         message.role == Role::User && own.any(|skill| has_text(message, &skill.id, &skill.text))
     }
 
-    /// Messages that give the model the texts of active skills again which are in `removed`: the newest first come in, each cut, all
-    /// of them within a bound.
+    /// Messages that repeat the texts of the active skills in `removed` for the model: the newest
+    /// first, each cut, all of them within a bound.
     pub(in crate::agent) fn texts_again(&self, removed: &[Message]) -> Vec<Message> {
         let mut room = AGAIN_BYTES;
         let mut again = Vec::new();

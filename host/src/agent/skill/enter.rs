@@ -1,4 +1,4 @@
-//! The beginning and the end of a skill in a turn, and who is told of it.
+//! The beginning and the end of a skill in a turn, and the events about it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::point::catalog as at;
 use crate::session::Body;
 
 impl TurnScope {
-    /// Has a skill be active, and tells everybody. From here on calls are kept to what it leaves.
+    /// Activates a skill, and emits the events of it. From here on calls are restricted to the
+    /// tools that it allows.
     pub(in crate::agent) async fn enter_skill(&self, caller: &Caller, ready: &Ready) {
         let is_of_plugin =
             matches!(ready.by, Invoker::Plugin(_)) || !self.spec.call_chain.is_empty();
@@ -34,7 +35,8 @@ impl TurnScope {
             .await;
     }
 
-    /// Ends the skills of this agent that end with its turn; in a subagent all of them do, because it has no other turn.
+    /// Ends the skills of this agent that end with its turn; in a subagent all of them do, because
+    /// it has no other turn.
     pub(in crate::agent) async fn end_skills(&self, caller: &Caller) {
         let is_over = |skill: &ActiveSkill| !skill.is_lasting || self.spec.depth > 0;
         for ended in self.skills.own.take(is_over) {
@@ -54,8 +56,8 @@ impl TurnScope {
             .await;
     }
 
-    /// Has the skills be active whose text a person's input brings: whatever way it came in, it is never given to the model
-    /// without what it keeps calls to.
+    /// Activates the skills whose text a person's input brings: by whichever way a text came in, it
+    /// is never given to the model without its limits on calls.
     pub(in crate::agent) async fn enter_prepared(&self, caller: &Caller, input: &str) {
         for ready in self.family.skills.prepared_in(input) {
             let own = self.skills.own.all();

@@ -1,8 +1,10 @@
 //! The question before the first use of a skill.
 //!
-//! Its source decides whether there is one, what it says that it does decides what the question says. One that a project or a
-//! command line brings is asked about once in each session; what the user put into their own folder only when it says that it acts
-//! on other services, and what was installed or comes with the program never. Its calls are judged one by one in any case.
+//! The source of the skill decides whether there is a question; its declared effect decides the
+//! text of the question. A skill that a project or a command line brings is asked about once in
+//! each session; a skill in the user's own folder only when it declares an effect on other
+//! services, and an installed one or one of the program never. Its calls are judged one by one in
+//! any case.
 
 use serde_json::{Value, json};
 
@@ -23,13 +25,13 @@ impl Gate<'_> {
     /// Asks whether the skill may be used, where that has to be asked and was not yet.
     ///
     /// # Errors
-    /// The answer was no, or nobody can be asked.
+    /// The answer was no, or there is no person to ask.
     pub(super) async fn ask_first(&self, skill: &Skill, by: &Invoker) -> Result<(), String> {
         let (spec, arguments) = (spec(skill), arguments(skill));
         let refused =
             |by: &str, why: &str| format!("the skill {} was refused by {by}: {why}", skill.id);
         if let ToolVerdict::DryRun(_) = self.decide(&spec, &arguments).0 {
-            // Reading what it says changes nothing; what it then has done is described call by call.
+            // Reading its text changes nothing; the calls that follow are described one by one.
             let text = format!(
                 "dry run: the skill {} is read; it {}",
                 skill.id,
@@ -39,7 +41,8 @@ impl Gate<'_> {
             return Ok(());
         }
         if !is_asked(skill) {
-            // To use it is to read it, and only what somebody wrote speaks against that.
+            // To use the skill is to read it, so only an explicit rule of the operator refuses
+            // that.
             let reading = of_class(&spec, EffectClass::Read);
             if let (ToolVerdict::Deny(why), false) = self.decide(&reading, &arguments) {
                 return Err(refused("policy", &why));
@@ -61,7 +64,7 @@ impl Gate<'_> {
                 if let Invoker::Plugin(name) = by {
                     question = question.made_by(name);
                 }
-                // Whoever invokes it does not use up its time while the person thinks.
+                // The time of the caller is paused while the person thinks.
                 match paused(self.approvals.ask(&*self.spec.approver, &question)).await {
                     ApprovalAnswer::Yes | ApprovalAnswer::Always => by_person = true,
                     ApprovalAnswer::No(why) if why.is_empty() => {
@@ -75,7 +78,8 @@ impl Gate<'_> {
         Ok(())
     }
 
-    /// Tells of the side effects that a skill declares, before its first use in the session, where no question does.
+    /// Tells of the side effects that a skill declares, before its first use in the session, where
+    /// no question does.
     fn tell(&self, skill: &Skill) {
         let declares = |effect: &SideEffect| *effect != SideEffect::None;
         if skill.side_effects.iter().any(declares) && self.memory.tell(skill) {
@@ -97,8 +101,8 @@ impl Gate<'_> {
         (policy.decide(&call).verdict, policy.may_spare(&call))
     }
 
-    /// The strictest verdict on anything that it may have done: what a skill of a stranger says of itself takes no question
-    /// away.
+    /// The strictest verdict on all effects that the skill may have: the declared effect of a skill
+    /// from an untrusted source does not make a question unnecessary.
     fn strictest(&self, skill: &Skill, spec: &ToolSpec, arguments: &Value) -> ToolVerdict {
         let mut classes = vec![spec.effect_class];
         if matches!(skill.trust, Trust::Project | Trust::Local) {
@@ -134,7 +138,8 @@ fn is_asked(skill: &Skill) -> bool {
     }
 }
 
-/// The skill as a tool, for policy and person: what it says that it does is its effect, and one that says nothing may do anything.
+/// The skill as a tool, for policy and person: the effect that it declares is its effect, and a
+/// skill that declares none may have any effect.
 fn spec(skill: &Skill) -> ToolSpec {
     let effects = &skill.side_effects;
     let has = |effect| effects.contains(&effect);

@@ -11,7 +11,8 @@ use crate::agent::spec::agent_id;
 use crate::point::caller::Caller;
 use crate::point::handle::{AgentTask, HandleError};
 
-/// Runs a skill in a subagent, which has the tools that the skill leaves. Boxed: the turn of the subagent is one as well.
+/// Runs a skill in a subagent, which has the tools that the skill leaves. Boxed: the turn of the
+/// subagent is one as well.
 pub(in crate::agent) fn fork_skill<'a>(
     scope: &'a Arc<TurnScope>,
     caller: Caller,

@@ -1,4 +1,5 @@
-//! Decides whether a skill may be invoked: by whom, with what it needs, with arguments that fit.
+//! Decides whether a skill may be invoked: by the given invoker, with the tools and models that it
+//! needs, with arguments that fit.
 //!
 //! The same for the person, the model and plugins. Start from [`Gate::invoke`].
 
@@ -16,7 +17,8 @@ use crate::tool::registry::ToolRegistry;
 /// Decision on invocations in one agent.
 pub(super) struct Gate<'a> {
     pub(super) spec: &'a AgentSpec,
-    /// Tools of the main agent: what a skill names may be there and not be given to a subagent.
+    /// Tools of the main agent: a tool that a skill names may exist there and not be given to a
+    /// subagent.
     pub(super) tools: &'a ToolRegistry,
     pub(super) approvals: &'a SessionApprovals,
     pub(super) memory: &'a SkillMemory,
@@ -26,7 +28,7 @@ impl Gate<'_> {
     /// Decides on an invocation, and asks the person where that has to be. Nothing is active yet.
     ///
     /// # Errors
-    /// The reason why the skill cannot be used, for whoever invoked it.
+    /// The reason why the skill cannot be used, for its invoker.
     pub(super) async fn invoke(
         &self,
         name: &str,

@@ -1,4 +1,5 @@
-//! Memory of a session for its skills: what the person let be used, what was used, what was prepared for a turn.
+//! Memory of a session for its skills: the person's confirmations, the skills that were used, and
+//! the texts that were prepared for a turn.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -15,10 +16,10 @@ use crate::skill::Skill;
 
 /// Memory of a session for its skills, which its agents share.
 pub(in crate::agent) struct SkillMemory {
-    /// Session of the main agent, which keeps what holds after a resume.
+    /// Session of the main agent, which keeps the data that must survive a resume.
     session: Arc<Session>,
     remembered: Mutex<Remembered>,
-    /// Held while the person is asked: nobody is asked twice at once.
+    /// Held while the person is asked, so that there are never two questions at once.
     pub(super) asking: tokio::sync::Mutex<()>,
     pub(super) models: ModelMemory,
 }
@@ -44,7 +45,8 @@ struct Used {
 const MAX_PREPARED: usize = 64;
 
 impl SkillMemory {
-    /// The memory of a session: what was confirmed and used before it was resumed holds for the skills that are still the same.
+    /// The memory of a session: confirmations and uses from before it was resumed hold for the
+    /// skills that are still the same.
     pub(in crate::agent) fn of_session(spec: &AgentSpec) -> Self {
         let mut remembered = Remembered::default();
         for kept in spec.session.remembered_skills() {
@@ -84,7 +86,8 @@ impl SkillMemory {
         });
     }
 
-    /// Notes that the person is told of the side effects of a skill. Returns whether that is the first time.
+    /// Notes that the person is told of the side effects of a skill. Returns whether that is the
+    /// first time.
     pub(super) fn tell(&self, skill: &Skill) -> bool {
         let one = one(skill);
         let told = &mut lock(&self.remembered).told;
@@ -102,7 +105,8 @@ impl SkillMemory {
             .any(|(id, trust, hash)| (id, *trust, hash) == (&skill.id, skill.trust, &skill.hash))
     }
 
-    /// Notes that a skill may be used for the rest of this run; for the rest of the session when a person said so.
+    /// Notes that a skill may be used for the rest of this run; for the rest of the session when a
+    /// person said so.
     pub(super) fn confirm(&self, skill: &Skill, by_person: bool) {
         lock(&self.remembered).confirmed.push(one(skill));
         if by_person {
@@ -120,7 +124,7 @@ impl SkillMemory {
         prepared.push(ready);
     }
 
-    /// Invocations whose text, or the beginning of it, stands in this one.
+    /// Invocations whose text, or the beginning of it, is contained in this text.
     pub(super) fn prepared_in(&self, text: &str) -> Vec<Arc<Ready>> {
         let remembered = lock(&self.remembered);
         let prepared = remembered.prepared.iter();
@@ -140,7 +144,7 @@ impl SkillMemory {
         }
     }
 
-    /// Notes that a skill is used: from now on its files may be read, and what it attaches stays.
+    /// Notes that a skill is used: from now on its files may be read, and its attachments stay.
     pub(super) fn use_skill(&self, skill: &Arc<Skill>, spec: &AgentSpec) {
         let is_same = |own: &Used| Arc::ptr_eq(&own.skill, skill);
         if !lock(&self.remembered).used.iter().any(is_same) {
@@ -173,20 +177,22 @@ impl SkillMemory {
     }
 }
 
-/// A skill as it is remembered.
+/// A skill in its remembered form.
 fn one(skill: &Skill) -> (String, Trust, String) {
     (skill.id.clone(), skill.trust, skill.hash.clone())
 }
 
 impl AgentSpec {
-    /// Whether the folder of a skill may be read: it is not around a folder of the host's own, where secrets and sessions are.
+    /// Whether the folder of a skill may be read: it is not around a folder of the host's own,
+    /// where secrets and sessions are.
     pub(super) fn may_read(&self, folder: &Path) -> bool {
         let mut own = self.own_folders.iter();
         !own.any(|own| real(own).starts_with(folder))
     }
 
-    /// The folder of a skill that commands may read besides the workspace. What is named below the workspace is no such folder:
-    /// whoever works there could put a link in its place.
+    /// The folder of a skill that commands may read in addition to the workspace. A path below the
+    /// workspace is no such folder: a command that can write in the workspace could put a link in
+    /// its place.
     fn readable_folder(&self, skill: &Skill) -> Option<PathBuf> {
         let folder = &skill.real_dir;
         let workspace = real(&self.workspace);

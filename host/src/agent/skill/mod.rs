@@ -1,10 +1,12 @@
-//! Skills at work: how they are invoked, what they keep an agent to while they are active, when they end.
+//! Skills at work: how they are invoked, how they restrict an agent while they are active, when
+//! they end.
 //!
-//! Owns the way from an invocation to an active skill, the same for the person, the model and plugins: may it be invoked by whom,
-//! is there what it needs, do the arguments fit, has the person let it be used; then it is active, and the model is given its
-//! text. One that returns ends with its turn, one that converses when the person says so; neither compaction nor a resumed
-//! session ends it. What files say of skills is `crate::skill`'s. Start from
-//! `gate::Gate::invoke`.
+//! Owns the way from an invocation to an active skill, the same for the person, the model and
+//! plugins. It checks that this invoker may use the skill, that its requirements are met, that the
+//! arguments fit and that the person has confirmed it; then the skill is active, and the model is
+//! given its text. One that returns ends with its turn, one that converses when the person says so;
+//! neither compaction nor a resumed session ends it. The format of skill files belongs to
+//! `crate::skill`. Start from `gate::Gate::invoke`.
 
 mod about;
 pub(super) mod active;

@@ -1,7 +1,8 @@
 //! The model that a skill wants for its turn.
 //!
-//! It counts in skills of the user and of the machine, and only when the provider offers it: a project must not move a person to a
-//! dearer model. Hooks of `pre-reason` come after it and so have the last word, as about any request.
+//! It counts in skills of the user and of the machine, and only when the provider offers it: a
+//! project must not move a person to a dearer model. Hooks of `pre-reason` come after it and so
+//! have the last word, as about any request.
 
 use std::time::Duration;
 
@@ -20,7 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const INHERIT: &str = "inherit";
 
 impl SkillScope {
-    /// Returns the model for a skill that becomes active, where it is not the session's, and tells the person either way.
+    /// Returns the model for a skill that becomes active, where it is not the session's, and tells
+    /// the person either way.
     pub(super) async fn model_for(
         &self,
         skill: &Skill,

@@ -1,4 +1,5 @@
-//! Memory of a session for models that skills want: what providers offer, and what the person was told.
+//! Memory of a session for models that skills want: the models that providers offer, and the
+//! notices that the person got.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +18,8 @@ struct Remembered {
 }
 
 impl ModelMemory {
-    /// Notes that the person is told why a skill does not have its model. Whether it is the first time.
+    /// Notes that the person is told why a skill does not have its model. Returns whether this is
+    /// the first time.
     pub(super) fn is_news(&self, hash: &str) -> bool {
         let refused = &mut lock(&self.0).refused;
         let is_news = !refused.iter().any(|own| own == hash);

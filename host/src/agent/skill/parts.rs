@@ -1,4 +1,5 @@
-//! Parts of skills in messages, as data of the message: a file or a tool may hold any text, and what it holds never counts as the host's.
+//! Parts of skills in messages, as data of the message: a file or a tool may hold any text, and
+//! such text never counts as the host's.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -6,7 +7,8 @@ use std::sync::Mutex;
 use crate::lock::lock;
 use crate::message::{Content, Message, Origin, SkillPart};
 
-/// Parts that were put into results of calls, by the id of the call, until the results are messages.
+/// Parts that were put into results of calls, by the id of the call, until the results are
+/// messages.
 #[derive(Default)]
 pub(in crate::agent) struct SkillParts(Mutex<HashMap<String, Vec<Noted>>>);
 
@@ -24,7 +26,8 @@ impl SkillParts {
         of_call.push(Noted { part, line });
     }
 
-    /// Puts what was noted into the message of a result, but for what hooks took out of it.
+    /// Puts the recorded parts into the message of a result, except those whose line the hooks took
+    /// out.
     pub(in crate::agent) fn put_into(&self, message: Message, call: &str) -> Message {
         let noted = lock(&self.0).remove(call).unwrap_or_default();
         let noted = noted.into_iter();
@@ -46,7 +49,7 @@ pub(super) fn tells_again(message: &Message) -> bool {
     message.origin == Some(Origin::Summary) && message.skills.iter().any(is_description)
 }
 
-/// Whether a message has a text of a skill, whatever arguments stand in it.
+/// Whether a message has a text of a skill, with any arguments.
 pub(super) fn has_text_of(message: &Message, id: &str) -> bool {
     let is_it = |part: &SkillPart| matches!(part, SkillPart::Text(own) if own == id);
     message.skills.iter().any(is_it)

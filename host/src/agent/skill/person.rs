@@ -1,7 +1,7 @@
 //! Skills that a person invokes: between two turns, and part of the next one.
 //!
-//! Whether it may be used is decided, and asked, before the turn begins. It becomes active within the turn whose input has its
-//! text: the text never reaches the model without it.
+//! Whether it may be used is decided, and asked, before the turn begins. It becomes active within
+//! the turn whose input has its text: the text never reaches the model without it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use crate::session::{self, DONE};
 use crate::skill::Context;
 
 impl Agent {
-    /// Has the next turn run a skill, if its input is the one that is returned. `line` is what the person typed.
+    /// Has the next turn run a skill, if its input is the one that is returned. `line` is the text
+    /// that the person typed.
     ///
     /// # Errors
     /// The reason why the skill cannot be used.

@@ -1,8 +1,9 @@
 //! Content of a skill: its text in pages, the files of its folder.
 //!
-//! Files are opened beneath the folder: neither `..` nor a link leads out of it, and a folder or link that somebody put in its
-//! place since is not read. Of a bundle that is held the held files are given. Reading one asks nobody, since whoever let the
-//! skill be used let it be read.
+//! Files are opened relative to the folder's descriptor: neither `..` nor a link leads out of it,
+//! and a folder or link that replaced it since is not read. If the bundle is held, the held copies
+//! of its files are given. Reading one needs no question, since the person who confirmed the skill
+//! confirmed its files too.
 
 use std::io;
 use std::path::Path;
@@ -76,8 +77,8 @@ pub(super) async fn read(
     read.map_err(in_folder)
 }
 
-/// One page of a text in its wrapper, from the line `offset` within on. Every page has the whole wrapper, so that nothing of a
-/// text stands outside, nor anything of ours within.
+/// One page of a text in its wrapper, from the line `offset` within on. Every page has the whole
+/// wrapper, so that nothing of a text stands outside, nor anything of ours within.
 pub(super) fn page(text: &str, offset: u64) -> Result<ToolOutput, String> {
     let (head, rest) = text.split_once('\n').unwrap_or((text, ""));
     let (inner, close) = rest.rsplit_once('\n').unwrap_or(("", rest));
@@ -219,7 +220,7 @@ fn quote(name: &mut String) {
     }
 }
 
-/// Whether nobody wants the files of this folder in a list.
+/// Whether the files of this folder are left out of lists.
 fn is_left_out(name: &std::ffi::OsStr) -> bool {
     [".git", "node_modules", "__pycache__", ".venv"]
         .iter()

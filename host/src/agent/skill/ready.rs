@@ -29,8 +29,8 @@ pub(in crate::agent) struct Ready {
     pub(in crate::agent) by: Invoker,
     /// Text of the skill with the arguments in it, in its wrapper.
     pub(in crate::agent) text: Arc<str>,
-    /// Whether its text came in before. Whoever can put text into an input, such as a file that is piped in, can repeat it: then it
-    /// spares no question.
+    /// Whether its text came in before. Text that is put into an input, such as a file that is
+    /// piped in, can repeat it: then it spares no question.
     pub(in crate::agent) is_repeated: bool,
 }
 

@@ -1,7 +1,8 @@
 //! The skills that count in one turn, and the tools that they leave.
 //!
-//! Skills of the parent agents restrict an agent as well. Allow lists intersect and deny lists join, so that one more
-//! skill never gives back a tool. It must not know how a skill begins. Start from [`SkillScope`].
+//! Skills of the parent agents restrict an agent as well. Allow lists intersect and deny lists
+//! join, so that one more skill never gives back a tool. It must not know how a skill begins. Start
+//! from [`SkillScope`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,8 +64,8 @@ impl SkillScope {
         self.tools.set_all(tools);
     }
 
-    /// Names of the tools that may be called now: those of the present step, or all before the first, as far as the active skills
-    /// leave them.
+    /// Names of the tools that may be called now: those of the present step, or all before the
+    /// first, as far as the active skills leave them.
     pub(in crate::agent) fn active(&self) -> Arc<[String]> {
         let Some(active) = self.tools.of_step() else {
             return self.tool_names().into();
@@ -101,7 +102,8 @@ impl SkillScope {
         self.own.last().or_else(of_parent)
     }
 
-    /// Returns the model of this turn: that of the skill which was invoked last in it and has one, or else the session's.
+    /// Returns the model of this turn: the model of the last skill that was invoked in it and names
+    /// one, or else the session's.
     pub(in crate::agent) fn model(&self) -> String {
         let own = self.own.all();
         let mut of_turn = own.iter().rev().filter(|skill| skill.turn == self.number);
@@ -114,7 +116,7 @@ impl SkillScope {
         active.iter().all(|skill| skill.forbids(spec).is_none()) && self.withheld(spec).is_none()
     }
 
-    /// The skill that keeps a tool from being called, and what to tell whoever calls it.
+    /// The skill that keeps a tool from being called, and the message for the caller of the tool.
     pub(in crate::agent) fn forbidden_by_skill(
         &self,
         spec: &ToolSpec,
@@ -140,8 +142,8 @@ impl SkillScope {
         Some((id.clone(), text))
     }
 
-    /// Whether a skill of this turn spares the question about a call of this agent's model. Subagents that somebody runs meanwhile
-    /// are not spared anything.
+    /// Whether a skill of this turn spares the question about a call of this agent's model.
+    /// Subagents that run meanwhile are not spared any question.
     pub(in crate::agent) fn spares(&self, spec: &ToolSpec, subject: &Subject) -> bool {
         let own = self.own.all();
         let of_turn = own.iter().filter(|skill| skill.turn == self.number);
@@ -152,12 +154,13 @@ impl SkillScope {
         covers(&spares, subject)
     }
 
-    /// Folders that commands may read besides: those of the skills that were used.
+    /// Additional folders that commands may read: those of the skills that were used.
     pub(in crate::agent) fn readable(&self) -> Arc<[PathBuf]> {
         self.memory.folders()
     }
 
-    /// The reason why a tool of a plugin is not there now: skills depend on that plugin, and its tools are for their time.
+    /// The reason why a tool of a plugin is not there now: skills depend on that plugin, and its
+    /// tools are for their time.
     pub(in crate::agent) fn withheld(&self, spec: &ToolSpec) -> Option<String> {
         let plugin = spec.plugin.as_deref()?;
         let of_plugin: Vec<&Arc<Skill>> = self
@@ -199,7 +202,7 @@ impl SkillScope {
         }
     }
 
-    /// Whether a tool is there for the time of this skill, which is not active yet.
+    /// Whether a tool is available only while this skill is active, which it is not yet.
     pub(in crate::agent) fn comes_with(&self, skill: &Skill, tool: &str) -> bool {
         let tools = self.tools();
         tools.get(tool).is_some_and(|entry| {
@@ -238,7 +241,8 @@ impl SkillScope {
         left
     }
 
-    /// Parts of skills in a text of whoever gives the agent its work: texts that were handed out for that.
+    /// Parts of skills in the text that gives the agent its work: texts that were prepared for such
+    /// use.
     pub(in crate::agent) fn parts_prepared_in(&self, text: &str) -> Vec<SkillPart> {
         let prepared = self.memory.prepared_in(text).into_iter();
         prepared
@@ -254,7 +258,8 @@ fn is_about(spare: &Spare, spec: &ToolSpec) -> bool {
     }
 }
 
-/// Whether spares of a tool cover a call of it: of a command each part. One that names a shell and no command covers nothing.
+/// Whether spares of a tool cover a call of it: of a command each part. One that names a shell and
+/// no command covers nothing.
 fn covers(spares: &[&Spare], subject: &Subject) -> bool {
     let Subject::Command(command) = subject else {
         return spares.iter().any(|spare| spare.command.is_none());

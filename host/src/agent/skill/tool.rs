@@ -43,7 +43,8 @@ struct Arguments {
     offset: Option<u64>,
 }
 
-/// The tool. It only reads: what a skill has done is done by calls of their own, which are judged like any other.
+/// The tool. It only reads: the work of a skill is done by separate calls, which are judged like
+/// any other.
 struct SkillTool {
     spec: ToolSpec,
     active_turns: ActiveTurns,
@@ -104,7 +105,7 @@ async fn answer(
         approvals: &scope.approvals,
         memory: &scope.family.skills,
     };
-    // What a plugin's code called is longer than the chain that the agent began with.
+    // In a call from a plugin's code, the chain is longer than the chain that the agent began with.
     let is_plugin = ctx.caller.call_chain.len() > scope.spec.call_chain.len();
     let plugin = ctx.caller.call_chain.last().filter(|_| is_plugin);
     let by = plugin.map_or(Invoker::Model, |name| Invoker::Plugin(name.clone()));
@@ -145,8 +146,8 @@ fn note_text(scope: &TurnScope, ctx: &ToolCtx, id: &str, text: &str) {
     }
 }
 
-/// Checks that no rule of the operator's speaks against reading a file of a skill that lies in the workspace. Otherwise
-/// reading one asks nobody.
+/// Checks that no rule of the operator's speaks against reading a file of a skill that lies in the
+/// workspace. Without such a rule, reading a file of a skill needs no question.
 fn check_rules(spec: &AgentSpec, skill: &Skill, file: &str) -> Result<(), String> {
     let below = Path::new(file).strip_prefix(&skill.dir).ok();
     let path = skill.dir.join(below.unwrap_or(Path::new(file)));
@@ -154,7 +155,7 @@ fn check_rules(spec: &AgentSpec, skill: &Skill, file: &str) -> Result<(), String
         return Ok(());
     };
     let tool = ToolSpec::bare("read_file", EffectClass::Read);
-    // Without what `.` adds, as rules know paths.
+    // Without `.` components, as in the paths of rules.
     let path: PathBuf = path.components().collect();
     let path = path.to_string_lossy().into_owned();
     let call = PolicyCall {

@@ -180,8 +180,8 @@ impl Editor {
         self.at = self.target(to);
     }
 
-    /// Moves a line up or down, as near to the column as there are letters. Whether there was such
-    /// a line.
+    /// Moves a line up or down, as near to the column as there are letters. Returns whether there
+    /// was such a line.
     pub(super) fn go_line(&mut self, is_up: bool) -> bool {
         self.is_typing = false;
         let start = self.target(To::LineStart);

@@ -1,7 +1,7 @@
 //! Keys and pastes from the bytes of a terminal in raw mode.
 //!
-//! Owns the decoding and nothing else. Of a crate for terminals only this would be used, and each
-//! brings features of the crates that the sandbox is built of. Start from [`Decoder`].
+//! Owns the decoding and nothing else. A crate for terminals would be used for this part only, and
+//! each brings features of the crates that the sandbox is built of. Start from [`Decoder`].
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Input {

@@ -44,7 +44,7 @@ use super::render::{self, BOLD, DIM};
 use crate::session::{SessionRow, SessionStore};
 use live::Leave;
 
-/// Most sessions that are offered to go on with.
+/// Most sessions that are offered for continuing.
 const MAX_OFFERED: usize = 9;
 
 pub(super) async fn chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
@@ -109,7 +109,7 @@ fn is_dumb() -> bool {
     environment::variable("TERM").is_none_or(|term| term == "dumb")
 }
 
-/// Asks which session of this folder to go on with; `None` for none.
+/// Asks which session of this folder to continue; `None` for none.
 async fn pick(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<String>> {
     if !has_terminal {
         bail_usage!("there is no terminal to choose a session at; name it, as in `--resume last`");

@@ -131,7 +131,7 @@ fn ignore(line: &str) {
     ));
 }
 
-/// Ignores the lines that were typed so far. Whether there were any.
+/// Ignores the lines that were typed so far. Returns whether there were any.
 fn ignored(lines: &mut Receiver<String>) -> bool {
     let mut has_any = false;
     while let Ok(line) = lines.try_recv() {

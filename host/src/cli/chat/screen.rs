@@ -61,7 +61,7 @@ impl Screen {
         (self.drawn, self.at) = (None, 0);
     }
 
-    /// Writes finished lines above the region, and the region as it is now.
+    /// Writes finished lines above the region, and the current region.
     pub(super) fn draw(&mut self, finished: &[String], region: Region) -> std::io::Result<()> {
         let text = self.update(finished, region);
         if text.is_empty() {

@@ -1,5 +1,5 @@
-//! Commands of the person's own: `!COMMAND` is told to the model with the next words, `!!COMMAND`
-//! is not.
+//! Commands of the person's own: the model is told of `!COMMAND` with the next words, and not of
+//! `!!COMMAND`.
 //!
 //! They run like calls of the tool `bash`, with the same confinement and the same cleanup of child
 //! processes. No policy and no hook judges them: only the person can type one.
@@ -104,7 +104,7 @@ impl Shell {
         self.running.as_ref().map(|running| &*running.command)
     }
 
-    /// Ends the command that runs. Whether there was one.
+    /// Ends the command that runs. Returns whether there was one.
     pub(super) fn interrupt(&self) -> bool {
         let running = self.running.as_ref();
         running.map(|running| running.cancel.cancel()).is_some()

@@ -34,7 +34,7 @@ pub(super) fn permission_number(line: &str) -> Option<&str> {
 }
 
 impl Live {
-    /// Runs a line that is a command. Whether it was one that can be run.
+    /// Runs a line that is a command. Returns whether the command can be run.
     pub(super) fn command(&mut self, line: &str) -> bool {
         if let Some(number) = permission_number(line) {
             let lines = super::permissions::command(&self.approvals, number);

@@ -32,9 +32,9 @@ impl Window {
 
 #[derive(Clone, Default)]
 pub(super) struct Status {
-    /// Name of the model as it is shown.
+    /// Displayed name of the model.
     model: String,
-    /// Name of the model as it is asked.
+    /// Name of the model in requests.
     asked: String,
     /// Tokens of the last request and its answer.
     n_tokens: u64,

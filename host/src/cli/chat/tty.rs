@@ -211,7 +211,7 @@ fn restore(before: &Termios) {
     let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, before);
 }
 
-/// Size of the terminal that is written to, as it is.
+/// Current size of the terminal that is written to.
 pub(super) fn size() -> Size {
     let told = tcgetwinsize(std::io::stdout()).ok();
     let told = told.filter(|size| size.ws_col > 0 && size.ws_row > 0);

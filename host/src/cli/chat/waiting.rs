@@ -127,7 +127,7 @@ impl Live {
         }
     }
 
-    /// Puts the text that was sent last back into the editor. Whether there was one.
+    /// Puts the text that was sent last back into the editor. Returns whether there was one.
     pub(super) fn take_back_last(&mut self) -> bool {
         let last = self.steering.waiting().pop();
         let typed = last.and_then(|last| self.take_back(last.number));

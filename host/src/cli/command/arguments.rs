@@ -20,6 +20,15 @@ struct Word<'a> {
 
 /// Parses the text after a command's name into a value that fits `schema`.
 ///
+/// For the arguments `path`, `depth` (default `quick`) and `most`:
+///
+/// ```text
+/// src                       {"path": "src", "depth": "quick"}
+/// src thorough 3            {"path": "src", "depth": "thorough", "most": 3}
+/// depth=thorough 'my src'   {"path": "my src", "depth": "thorough"}
+/// most=3 a=b                {"path": "a=b", "depth": "quick", "most": 3}
+/// ```
+///
 /// # Errors
 /// Faults of arguments, in words.
 pub(super) fn read(schema: &Value, text: &str) -> Result<Value, String> {
@@ -143,9 +152,8 @@ fn description(of: &Value) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// The properties of a schema in the order in which words fill them: those that are required first,
-/// as they are listed, because schemas that are generated have theirs in the order of the alphabet;
-/// then the others.
+/// The properties of a schema in the order in which words fill them: the required ones in the order
+/// of `required`, because generated schemas sort their properties by name; then the others.
 fn properties(schema: &Value) -> Vec<(&str, &Value)> {
     let all = schema.get("properties").and_then(Value::as_object);
     let all = all.into_iter().flatten();

@@ -1,4 +1,4 @@
-//! The language of templates, that of Jinja: parses and renders.
+//! The language of templates, which is the language of Jinja: parses and renders.
 //!
 //! A template reaches no file and no other template. Its fuel bounds the computation, but neither
 //! the nesting of an expression or a value, nor the size of a value that contains one part many

@@ -8,7 +8,7 @@ use super::{Completion, Entry, Kind};
 pub(super) struct List(Arc<[Arc<Entry>]>);
 
 impl List {
-    /// Puts commands in order. Of one source, that in which they come stays.
+    /// Puts commands in order. Commands of one source keep their order.
     pub(super) fn new(entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
         let mut entries: Vec<Arc<Entry>> = entries.into_iter().collect();
         entries.sort_by(|one, other| one.origin.rank().cmp(&other.origin.rank()));

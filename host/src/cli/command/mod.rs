@@ -72,7 +72,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Whether a typed name is that of this command. Names of skills are compared as they look.
+    /// Whether a typed name is the name of this command. Names of skills are compared as they look.
     fn is_called(&self, name: &str) -> bool {
         self.name == name || matches!(self.kind, Kind::Skill(_)) && key(&self.name) == key(name)
     }
@@ -145,7 +145,7 @@ pub(super) fn split(line: &str) -> Option<(&str, &str)> {
     (is_typed(own) && is_name(qualifier)).then(|| (name, arguments.trim()))
 }
 
-/// Whether this may be the name of a skill, which is that of a folder.
+/// Whether this may be the name of a skill, which is the name of its folder.
 fn is_skill_name(name: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     name.len() <= MAX_NAME_BYTES
@@ -233,7 +233,8 @@ impl Commands {
     /// Reads a line that [calls](split) a command.
     ///
     /// # Errors
-    /// There is no such command, or its arguments do not fit; both in words for the person who typed it.
+    /// There is no such command, or its arguments do not fit; both in words for the person who
+    /// typed it.
     pub(super) fn parse(&self, line: &str) -> Result<Call, String> {
         let Some((name, text)) = split(line) else {
             return Err(format!("`{}` is no command", line.escape_debug()));

@@ -4,6 +4,21 @@
 //! The front matter is YAML within a budget. The body is opaque text here: a [`Helper`] parses and
 //! renders it. A name without a value is an error. Errors say file, line and column. Start from
 //! [`Template::read`].
+//!
+//! For example:
+//!
+//! ```markdown
+//! ---
+//! description: Reviews a folder
+//! arguments:
+//!   properties:
+//!     path: {type: string}
+//!     focus: {type: string}
+//!   required: [path]
+//! ---
+//!
+//! Review {{ path }}{% if focus %} for {{ focus }}{% endif %}.
+//! ```
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,12 +49,12 @@ const GLOBALS: [&str; 3] = ["dict", "range", "namespace"];
 pub(super) struct Template {
     pub(super) path: PathBuf,
     pub(super) description: String,
-    /// JSON Schema of its arguments; `None` takes the text behind the name, if it uses it.
+    /// JSON Schema of its arguments; `None` takes the text after the name, if it uses it.
     pub(super) arguments: Option<Value>,
     /// The body, with an empty line for each line of the front matter, so that line numbers fit the
     /// file.
     source: String,
-    /// Whether it uses the text behind its name, once it was [checked](Self::check).
+    /// Whether it uses the text after its name, once it was [checked](Self::check).
     pub(super) takes_text: bool,
 }
 
@@ -151,7 +166,7 @@ impl Template {
     }
 
     /// Renders the template, until `cancel` is set. `arguments` fit its schema; without one they
-    /// are the text behind the name.
+    /// are the text after the name.
     ///
     /// # Errors
     /// Why it cannot be rendered, with file, line and column.

@@ -14,7 +14,7 @@ pub(in super::super) struct TurnActivity {
     summarized: Option<String>,
 }
 
-/// Kind of activity. Those before [`Logged`](Self::Logged) have an effect.
+/// Kind of activity. The kinds before [`Logged`](Self::Logged) have an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) enum Kind {
     /// Messages to the person.

@@ -1,4 +1,4 @@
-//! `rind doctor`: checks what this machine enforces, by trying it.
+//! `rind doctor`: checks by trial which protections this machine enforces.
 //!
 //! Each file checks one part and knows nothing of rendering. Start from [`doctor`].
 

@@ -28,7 +28,8 @@ pub(in super::super) struct PublishArgs {
 
 #[derive(Debug, Args)]
 pub(in super::super) struct InstallArgs {
-    /// A plugin's folder, a `.wasm` of `rind plugin pack`, a `.tar.gz` of a folder, or `oci://HOST/REPOSITORY:TAG`
+    /// A plugin's folder, a `.wasm` of `rind plugin pack`, a `.tar.gz` of a folder, or
+    /// `oci://HOST/REPOSITORY:TAG`
     #[arg(value_name = "SOURCE")]
     pub(super) source: PathBuf,
     /// Accept that a plugin of this name was installed from another source before

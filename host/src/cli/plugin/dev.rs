@@ -36,7 +36,8 @@ pub(in super::super) struct DevArgs {
     /// Folder of the plugin, apart from the workspace of the session
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Run this prompt, and again in the same session whenever the plugin was replaced after the turn
+    /// Run this prompt, and again in the same session whenever the plugin was replaced after the
+    /// turn
     #[arg(long, value_name = "PROMPT", required_unless_present = "chat")]
     run: Option<String>,
     /// Chat in the session

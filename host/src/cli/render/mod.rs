@@ -132,7 +132,7 @@ pub(super) fn duration(micros: f64) -> String {
     }
 }
 
-/// ` (estimated)` behind tokens that no provider reported.
+/// ` (estimated)` after tokens that no provider reported.
 pub(super) fn estimated(usage: &Usage) -> &'static str {
     if usage.estimated { " (estimated)" } else { "" }
 }

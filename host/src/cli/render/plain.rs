@@ -38,7 +38,7 @@ impl Plain {
         }
     }
 
-    /// Shows the line for an event, if it has one. Of a subagent, people see its tool calls and
+    /// Shows the line for an event, if it has one. For a subagent, people see its tool calls and
     /// failures; all other events are for its caller.
     pub(in super::super) fn show(&mut self, stamped: &Stamped) -> Option<String> {
         let line = match &stamped.event {
@@ -123,7 +123,7 @@ fn further(
     (*n_shown <= most).then(|| styled(DIM, more))
 }
 
-/// A tool call that ended; `named` when its line is not directly below that of its start.
+/// A tool call that ended; `named` when its line is not directly below the line of its start.
 fn tool_end(
     result: &ToolResult,
     duration_ms: u64,

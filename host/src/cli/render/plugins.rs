@@ -25,7 +25,7 @@ const NAME: usize = 64;
 
 const SETTING: usize = 60;
 
-/// Width of the column of names: the longest of those that come with Rind.
+/// Width of the column of names: the longest name of the plugins that come with Rind.
 pub(super) const NAME_COLUMN: usize = 24;
 
 /// Width of the column of hooks and tools, which makes lines of 100.

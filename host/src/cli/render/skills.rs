@@ -108,7 +108,7 @@ fn named(left: &LeftOutSkill) -> String {
     }
 }
 
-/// File and reason, with line and column of a fault behind the path.
+/// File and reason, with line and column of a fault after the path.
 pub(in super::super) fn why(left: &LeftOutSkill) -> String {
     let file = one_line(&left.file.display().to_string(), 300);
     let between = match left.cause {

@@ -2,6 +2,15 @@
 //!
 //! A terminal breaks anywhere, also within a word. Output to a pipe or a file stays unwrapped, and
 //! so does the model's text.
+//!
+//! Two lines, and the rows that they become at 18 columns:
+//!
+//! ```text
+//! ▲ these are words enough       ▲ these are words
+//!                                  enough
+//! ✓ name   text that goes on     ✓ name   text that
+//!                                         goes on
+//! ```
 
 use std::borrow::Cow;
 

@@ -29,7 +29,8 @@ use crate::skill::{
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SkillInstallArgs {
-    /// A folder, a `.tar.gz` or `.tar` archive, or a git repository on this machine, of which it takes what is committed
+    /// A folder, a `.tar.gz` or `.tar` archive, or a git repository on this machine, of which it
+    /// takes what is committed
     source: PathBuf,
     /// Name of a skill in the source, or its folder there; may be given more than once
     #[arg(long = "skill", value_name = "NAME", conflicts_with = "all")]
@@ -46,7 +47,8 @@ pub(in super::super) struct SkillInstallArgs {
     /// Branch, tag or commit of a repository, in place of HEAD
     #[arg(long, value_name = "REV")]
     rev: Option<String>,
-    /// Take the place of a skill that you wrote or changed, which is moved to `.kept` in the folder of skills
+    /// Take the place of a skill that you wrote or changed, which is moved to `.kept` in the folder
+    /// of skills
     #[arg(long)]
     force: bool,
     /// Accept that a skill of this name was installed from another source before
@@ -98,7 +100,7 @@ pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus
         bail!("nothing is installed: none of the skills can be");
     }
     let is_committed = fetched.commit.is_some();
-    // Remove the temporary files before the question: an interrupt would leave them behind.
+    // Remove the temporary files before the question: an interrupt would leave them on the disk.
     drop(fetched);
     let changes = all.iter().filter(|one| one.change != Change::Unchanged);
     if changes.count() > 0 {

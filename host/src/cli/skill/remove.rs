@@ -16,7 +16,8 @@ pub(in super::super) struct SkillRemoveArgs {
     /// Name of a skill in your folder of skills
     #[arg(add = completion::skills())]
     name: String,
-    /// Remove an installed skill that was changed since; it is moved to `.kept` in the folder of skills
+    /// Remove an installed skill that was changed since; it is moved to `.kept` in the folder of
+    /// skills
     #[arg(long)]
     force: bool,
     /// Remove a skill that was not installed without asking; it is moved to `.kept`

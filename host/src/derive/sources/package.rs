@@ -26,8 +26,8 @@ pub(crate) struct CrateSource {
 /// Reads a crate: manifest, README, sources and the names of its examples. Nothing is built.
 ///
 /// # Errors
-/// The manifest is not that of a package, a file cannot be read or is outside of the package, or
-/// the package is too large.
+/// The manifest does not belong to a package, a file cannot be read or is outside of the package,
+/// or the package is too large.
 pub(crate) fn rust(path: &Path) -> Result<CrateSource, SourceError> {
     let mut folder = Folder::open(path)?;
     let text = folder.text(CARGO)?;

@@ -129,7 +129,7 @@ fn check_names(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a name is that of an interface and belongs to an instance, or is a plain name.
+/// Whether a name is the name of an interface and belongs to an instance, or is a plain name.
 fn is_describable(name: &str, is_instance: bool) -> bool {
     match name {
         // `url=<…>`, `locked-dep=<…>` and `integrity=<…>`; names of resource functions begin with
@@ -374,7 +374,7 @@ impl Reader<'_> {
         name.to_owned()
     }
 
-    /// Formats the definition behind an alias.
+    /// Formats the definition that an alias refers to.
     fn definition(&self, ty: &TypeDef) -> String {
         match &ty.kind {
             TypeDefKind::Record(_)

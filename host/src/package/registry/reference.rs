@@ -3,6 +3,14 @@
 //!
 //! Parsing checks every part against the grammar of the OCI specification, so that no part can
 //! change the URL that is built from it.
+//!
+//! For example:
+//!
+//! ```text
+//! oci://localhost:5000/hello
+//! oci://registry.example/team/hello_x:0.1.0
+//! oci://registry.example/team/hello:v1@sha256:…64 hexadecimal digits…
+//! ```
 
 use std::fmt;
 use std::net::IpAddr;
@@ -169,6 +177,15 @@ pub(super) fn is_digest(digest: &str) -> bool {
 
 /// Parses the version in a tag, `0.1.0` or `v0.1.0`. Tags cannot contain the `+` of build metadata;
 /// `_` is used instead.
+///
+/// For example:
+///
+/// ```text
+/// 0.1.0          ->  0.1.0
+/// v0.1.0         ->  0.1.0
+/// 1.0.0_linux    ->  1.0.0+linux
+/// latest         ->  none
+/// ```
 pub(crate) fn version(tag: &str) -> Option<Version> {
     let tag = tag.strip_prefix('v').unwrap_or(tag);
     Version::parse(&tag.replacen('_', "+", 1)).ok()

@@ -43,7 +43,7 @@ pub(super) struct ContractVersion {
     points: &'static [(&'static str, &'static str, &'static dyn Binding)],
 }
 
-/// Supported versions, oldest first. Of versions with semver-compatible names (0.1.0 and 0.1.1),
+/// Supported versions, oldest first. Among versions with semver-compatible names (0.1.0 and 0.1.1),
 /// only the last one is listed.
 static VERSIONS: &[ContractVersion] = &[
     ContractVersion {

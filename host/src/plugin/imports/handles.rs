@@ -1,8 +1,8 @@
 //! `rind:plugin/handles`: the payload of the current call, read in parts.
 //!
-//! The engine prevents a guest from keeping a handle beyond its call. The payload behind the handle
-//! is in [`CurrentCall`](super::super::host::CurrentCall) for the same time, so no table lookup is
-//! needed and nothing can leak.
+//! The engine prevents a guest from keeping a handle beyond its call. The payload that the handle
+//! refers to is in [`CurrentCall`](super::super::host::CurrentCall) for the same time, so no table
+//! lookup is needed and nothing can leak.
 
 use wasmtime::component::Resource;
 

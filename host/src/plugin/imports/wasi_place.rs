@@ -1,4 +1,5 @@
-//! Files behind WASI handles: their grant, their resolved path, and records of failed attempts.
+//! Files that WASI handles refer to: their grant, their resolved path, and records of failed
+//! attempts.
 //!
 //! Every path is resolved to its real location and checked against the grant of that location
 //! before wasmtime sees it, so that neither `..` nor a symlink leads out of a granted directory.

@@ -57,7 +57,8 @@ pub enum Why {
         /// Policy file, and the place in it.
         place: String,
     },
-    /// The plugin needs permissions that only the operator can grant, and they were not granted. Its decision says what waits.
+    /// The plugin needs permissions that only the operator can grant, and they were not granted.
+    /// Its decision lists the missing permissions.
     Held(Box<Loaded>),
 }
 

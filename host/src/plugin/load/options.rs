@@ -1,4 +1,4 @@
-//! Options for loading plugins, and what settings say of each.
+//! Options for loading plugins, and the settings of each.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,11 +21,12 @@ use crate::plugin::meter::Meter;
 pub struct LoadOptions {
     /// Folders to search.
     pub sources: Vec<Source>,
-    /// Folders that are plugins themselves, besides what is found there.
+    /// Folders that are plugins themselves, in addition to those that the search finds.
     pub chosen: Vec<Found>,
-    /// A folder that was read before, when somebody was asked about it: what is in it is taken from here and not read again.
+    /// A folder that was read before, when the person was asked about it: its content is taken from
+    /// here and not read again.
     pub held: Option<Arc<HeldFolder>>,
-    /// Plugins that were installed, with what was verified of each.
+    /// Plugins that were installed, with the verified facts of each.
     pub installed: Vec<Installed>,
     /// Folder of the compile cache.
     pub cache: PathBuf,
@@ -39,11 +40,13 @@ pub struct LoadOptions {
     pub data: PathBuf,
     /// Plugins that the operator leaves out of this run, by name.
     pub without: Vec<String>,
-    /// Whether a plugin that the settings configure must be there. Not where only some places are searched.
+    /// Whether a plugin that the settings configure must be there. Not where only some places are
+    /// searched.
     pub expects_installed: bool,
     /// Settings by plugin name.
     pub settings: BTreeMap<String, PluginSettings>,
-    /// Settings of the project's own plugins, which the project may set itself; where there are none, those above hold.
+    /// Settings of the project's own plugins, which the project may set itself; where there are
+    /// none, those above hold.
     pub project_settings: BTreeMap<String, PluginSettings>,
     /// Source of `settings`, for line numbers in messages.
     pub written: Config,
@@ -74,7 +77,7 @@ impl std::fmt::Debug for OnCompile {
 }
 
 impl LoadOptions {
-    /// Sets the folders: what is cached and stored in those of `paths`, which no grant reaches.
+    /// Sets the folders: cached and stored data goes into those of `paths`, which no grant reaches.
     #[must_use]
     pub fn at(mut self, paths: &Paths) -> Self {
         self.cache = paths.cache.join("components");
@@ -86,7 +89,8 @@ impl LoadOptions {
         self
     }
 
-    /// The settings of a plugin. What a project sets is for its own plugins only: it must not switch a guard off.
+    /// The settings of a plugin. Settings of a project apply to its own plugins only: a project
+    /// must not switch a guard off.
     pub(in crate::plugin) fn settings_of(&self, name: &str, trust: Trust) -> PluginSettings {
         let of_project = self
             .project_settings
@@ -107,8 +111,8 @@ impl LoadOptions {
         })
     }
 
-    /// Switches on what settings switch off, for a look at it. Where each was switched off, by its name and whether that holds
-    /// for the project's own plugins.
+    /// Loads plugins that the settings switch off, to look at them. Where each was switched off, by
+    /// its name and whether that holds for the project's own plugins.
     #[must_use]
     pub fn switch_all_on(&mut self) -> BTreeMap<(String, bool), String> {
         let mut off = BTreeMap::new();
@@ -137,7 +141,8 @@ impl LoadOptions {
         verified.or(held)
     }
 
-    /// Says where something under `[plugins.NAME]` is written: `FILE:LINE` or the flag, of the layer that decides.
+    /// Says where something under `[plugins.NAME]` is written: `FILE:LINE` or the flag, of the
+    /// layer that decides.
     pub(in crate::plugin) fn places<'a>(
         &'a self,
         name: &'a str,

@@ -1,4 +1,17 @@
 //! `[network]`: checks of hosts and credentials beyond the format.
+//!
+//! For example:
+//!
+//! ```toml
+//! [network]
+//! hosts = ["*.example.com"]
+//! private = ["http://127.0.0.1:8080"]
+//!
+//! [[network.credentials]]
+//! host = "api.example.com"
+//! header = "authorization"
+//! value = "Bearer {TOKEN}"
+//! ```
 
 use super::Network;
 use crate::egress::address::{self, Class};

@@ -116,9 +116,9 @@ pub struct PointDeclaration {
     /// Purpose of the point.
     #[serde(default)]
     pub description: String,
-    /// Names of the plugins that may call the point, besides its owner. Default: none. A name does
-    /// not tell where a plugin comes from, and every implementer sees the payload that a caller
-    /// passes.
+    /// Names of the plugins that may call the point, in addition to its owner. Default: none. A
+    /// name does not tell where a plugin comes from, and every implementer sees the payload that a
+    /// caller passes.
     #[serde(default)]
     pub callers: Vec<String>,
     /// JSON Schema of the payload, an object. Default: anything.

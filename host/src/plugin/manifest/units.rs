@@ -1,4 +1,14 @@
 //! Sizes and durations in the notation of manifests.
+//!
+//! For example:
+//!
+//! ```text
+//! 64MiB    ->  67108864 bytes
+//! 64MB     ->  error: not a size like "64MiB" (B, KiB, MiB, GiB)
+//! 500ms    ->  500 milliseconds
+//! 5s       ->  5000 milliseconds
+//! 1m       ->  error: not a time like "5s" or "500ms"
+//! ```
 
 /// Sizes such as `"64MiB"`: a number and one of B, KiB, MiB, GiB.
 pub(super) mod bytes {

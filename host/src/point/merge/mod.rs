@@ -2,10 +2,10 @@
 //! so a refused outcome leaves the payload unchanged.
 //!
 //! This module owns the size limits and the rule of dispatch that a change is merged and then
-//! checked again. It knows no plugin by name and calls nothing. The rules of each point stand
-//! beside its kind of payload: `turn` for texts and decisions of a turn, `prompt` for the system
-//! prompt, `context` for the messages of a request, `model` for the request and its answer, `call`
-//! for tool calls, `delta` for streamed text, and `defined` for points that plugins define.
+//! checked again. It knows no plugin by name and calls nothing. The rules of each point are next to
+//! its kind of payload: `turn` for texts and decisions of a turn, `prompt` for the system prompt,
+//! `context` for the messages of a request, `model` for the request and its answer, `call` for tool
+//! calls, `delta` for streamed text, and `defined` for points that plugins define.
 //!
 //! Start from [`Merge`].
 
@@ -37,7 +37,7 @@ pub const MAX_PARTS: usize = 256;
 /// Maximum number of effects that one outcome may carry.
 pub const MAX_EFFECTS: usize = 64;
 
-/// Context of a merge besides the payload.
+/// Context of a merge in addition to the payload.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeEnv<'a> {
     /// Name of the plugin that returned the outcome.

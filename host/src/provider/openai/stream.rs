@@ -143,8 +143,8 @@ impl Reader {
     ///
     /// By the documentation, the index alone decides. But some servers send complete calls without
     /// an index, some give every call the index 0, and some give each piece of the arguments a new
-    /// id. So a delta without a name continues its call whatever its id is, while a new id with a
-    /// name, or a name after complete arguments, begins a new call.
+    /// id. So a delta without a name continues its call with any id, while a new id with a name, or
+    /// a name after complete arguments, begins a new call.
     fn open_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<CallSlot> {
         let open = self.calls.iter().rev().find(|call| {
             if index.is_some() {

@@ -80,7 +80,7 @@ impl Reader {
         }
     }
 
-    /// Completes an item: reads from the finished item whatever did not arrive in deltas.
+    /// Completes an item: reads from the finished item everything that did not arrive in deltas.
     fn end(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         self.begin(key, item, emit);
         let state = self.items.entry(key.to_owned()).or_default();

@@ -132,7 +132,7 @@ pub(super) fn merge(variants: Vec<Map<String, Value>>, level: Level) -> Option<M
     Some(schema)
 }
 
-/// Adds a description. Gemini accepts no other keyword beside alternatives, so each alternative
+/// Adds a description. Gemini accepts no other keyword next to alternatives, so each alternative
 /// gets the description.
 pub(super) fn describe(schema: &mut Map<String, Value>, description: Option<&str>, level: Level) {
     let Some(description) = description.filter(|text| !text.is_empty()) else {

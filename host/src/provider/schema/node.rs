@@ -281,7 +281,7 @@ impl Cutter<'_> {
         schema: &mut Map<String, Value>,
         depth: usize,
     ) {
-        // Beside `prefixItems`, `items` describes only the remaining items.
+        // Next to `prefixItems`, `items` describes only the remaining items.
         let items = keywords
             .get("items")
             .filter(|items| items.is_object() && !keywords.contains_key("prefixItems"));

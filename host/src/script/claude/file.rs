@@ -3,6 +3,18 @@
 //!
 //! Each command becomes a [`Script`]; entries that have no equivalent are reported, and an
 //! unsupported guard is an error. Start from [`read`].
+//!
+//! For example:
+//!
+//! ```json
+//! {"hooks": {
+//!   "PreToolUse": [{
+//!     "matcher": "Bash",
+//!     "hooks": [{ "type": "command", "command": "~/.claude/hooks/block-rm.sh", "timeout": 30 }]
+//!   }],
+//!   "SessionStart": [{ "hooks": [{ "type": "command", "command": "echo 'Branch: main'" }] }]
+//! }}
+//! ```
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! Hooks of Claude Code: reads its settings, maps its events to points, and converts input and
 //! output.
 //!
-//! This module owns the mapping, which `host/docs/scripts-as-hooks.md` documents. The reply of a hook becomes a
-//! JSON outcome of its point, and from there on the hook is a script like any other. Two
-//! differences are intended: hooks are called one after the other, and a failing hook closes a
+//! This module owns the mapping, which `host/docs/scripts-as-hooks.md` documents. The reply of a
+//! hook becomes a JSON outcome of its point, and from there on the hook is a script like any other.
+//! Two differences are intended: hooks are called one after the other, and a failing hook closes a
 //! gate. Start from [`read`].
 
 mod event;
@@ -26,6 +26,14 @@ pub use file::{ClaudeHooks, read};
 pub(super) use tools::{name as tool_name, own as own_tool};
 
 /// Selects the tools, sources or reasons that a hook is called for.
+///
+/// For example:
+///
+/// ```text
+/// (empty) or *    every tool
+/// Edit|Write      these two tools
+/// mcp__.*         a regular expression
+/// ```
 #[derive(Clone, Debug)]
 enum Matcher {
     All,

@@ -9,7 +9,7 @@ use super::super::once::line;
 use crate::json;
 use crate::point::failure::Failure;
 
-/// Permitted value of a field, besides null.
+/// Permitted value of a field, in addition to null.
 enum Expected {
     /// One of these texts.
     OneOf(&'static [&'static str]),

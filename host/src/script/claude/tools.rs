@@ -86,7 +86,7 @@ pub(in crate::script) fn own(theirs: &str) -> Option<&'static str> {
     Some(row.own)
 }
 
-/// Converts arguments to their form in Claude Code. Those of other tools are unchanged.
+/// Converts arguments to their form in Claude Code. Arguments of other tools are unchanged.
 pub(super) fn input(own: &str, arguments: &Value, workspace: &Path) -> Value {
     let (Some(row), Some(arguments)) = (row(own), arguments.as_object()) else {
         return arguments.clone();

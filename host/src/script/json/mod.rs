@@ -1,7 +1,7 @@
 //! Calls of scripts and their outcomes as JSON, and the schema of both.
 //!
-//! Owns the form only: the types stand in the table of points, and what an outcome comes to is decided by `point::merge`.
-//! Start from [`ScriptPoint`].
+//! Owns the form only: the types are in the table of points, and `point::merge` decides the effect
+//! of an outcome. Start from [`ScriptPoint`].
 
 mod outcome;
 mod payload;
@@ -27,7 +27,8 @@ pub(super) trait ScriptPoint: Point {
     fn read(outcome: Value) -> Result<Self::Outcome, serde_json::Error>;
 }
 
-/// The way in which something reaches every point: called with the marker of the one that was named.
+/// The way in which something reaches every point: called with the marker of the one that was
+/// named.
 pub(super) trait WithPoint {
     /// Does it at the point `P`.
     fn with<P: ScriptPoint>(self);
@@ -141,8 +142,8 @@ impl<P> Call<P> {
     }
 }
 
-/// Describes the JSON of scripts: an object with a property for each point, whose `input` is a call and whose `output` is an
-/// outcome.
+/// Describes the JSON of scripts: an object with a property for each point, whose `input` is a call
+/// and whose `output` is an outcome.
 #[must_use]
 pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12();
@@ -151,7 +152,8 @@ pub fn schema() -> Value {
     let mut points = schemas(&mut of_calls, &mut of_outcomes);
     let inputs = of_calls.take_definitions(true);
     let outputs = of_outcomes.take_definitions(true);
-    // What has one name in both is not the same: a field that is always written need not be there when it is read.
+    // A type of the same name differs in both: a field that is always written may be absent when it
+    // is read.
     for point in points.values_mut() {
         for (side, at) in [
             ("input", "/properties/input"),

@@ -1,7 +1,15 @@
 //! Outcomes of scripts in JSON, field for field those of `wit/outcomes.wit`.
 //!
-//! A field that is absent changes nothing, an unknown one is an error: a misspelled `block` must not let anything pass. What
-//! an outcome may change is decided where those of plugins are, in `point::merge`.
+//! A field that is absent changes nothing, an unknown one is an error: a misspelled `block` must
+//! not let anything pass. `point::merge` decides which changes an outcome may make, as for plugins.
+//!
+//! For example:
+//!
+//! ```json
+//! {"verdict": {"block": "`.env` is protected"}}
+//! {"verdict": {"ask": "this deletes a branch"}, "note": "the branch is not merged"}
+//! {"effects": [{"notify": {"level": "info", "text": "checked"}}]}
+//! ```
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -94,7 +102,8 @@ macro_rules! outcomes {
         #[serde(default, deny_unknown_fields)]
         pub(in super::super) struct $name {
             $($(#[$about])* $field: $type,)*
-            /// Lines for the log or the person, and measured values; carried out when the outcome is accepted.
+            /// Lines for the log or the person, and measured values; carried out when the outcome
+            /// is accepted.
             effects: Vec<Effect>,
         }
 
@@ -206,7 +215,7 @@ outcomes! {
     CallOutcome {
         /// The verdict; `block` beats `ask` beats `pass` over all hooks.
         verdict: CallVerdict,
-        /// A warning for the model, put beneath the result of the call.
+        /// A warning for the model, appended to the result of the call.
         note: Option<Line>,
     }
     /// Outcome of a hook on a tool result.
@@ -441,7 +450,7 @@ impl IntoHost<o::LogLine> for LogLine {
     }
 }
 
-/// A request besides the outcome. Scripts have no store: they may keep files.
+/// A request in addition to the outcome. Scripts have no store: they may keep files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(in super::super) enum Effect {

@@ -1,7 +1,7 @@
 //! Payloads for scripts in JSON, field for field those of `wit/payloads.wit`.
 //!
-//! Messages, calls and results are written as in events. What the contract has as JSON text is JSON here, so that one `jq`
-//! reaches into it.
+//! Messages, calls and results are written as in events. A value that is JSON text in the contract
+//! is JSON here, so that one `jq` reaches into it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(in super::super) trait ShowJson {
     /// Type in JSON.
     type Shown: Serialize + JsonSchema;
 
-    /// Copies what scripts are shown of it.
+    /// Copies the fields that scripts are shown.
     fn show(&self) -> Self::Shown;
 }
 
@@ -182,7 +182,7 @@ records! {
     }
     /// Text of an answer that is being written.
     p::TextDelta as TextDelta {
-        /// The end of what was shown already.
+        /// The end of the text that was shown already.
         before: String,
         /// Text that has not been shown.
         text: String,
@@ -365,7 +365,7 @@ impl ShowJson for p::WireRequest {
     }
 }
 
-/// JSON text as JSON; what is none, as the text.
+/// Parses JSON text; any other text becomes a JSON string.
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }

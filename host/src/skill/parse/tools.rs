@@ -53,6 +53,14 @@ pub(in crate::skill) fn claude_names(name: &str) -> impl Iterator<Item = &'stati
 }
 
 /// Reads `tools: {allow: …, deny: …}`, or the list of allowed tools, as in agents of Claude Code.
+///
+/// For example:
+///
+/// ```yaml
+/// tools:
+///   allow: [read_file, search]
+///   deny: [bash]
+/// ```
 pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
     const SHAPE: &str = "write `tools: {allow: [read_file], deny: [bash]}`";
     let is_list = match &entry.node.kind {

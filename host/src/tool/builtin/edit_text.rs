@@ -239,8 +239,8 @@ impl<'a> Flat<'a> {
         text
     }
 
-    /// Returns the line ending for inserted lines: the majority among the replaced lines, else that
-    /// of the current line, else that of the line before. `true` means CR LF.
+    /// Returns the line ending for inserted lines: the majority among the replaced lines, else the
+    /// ending of the current line, else the ending of the line before. `true` means CR LF.
     fn usual_end(&self, at: usize, len: usize, ends: &[bool]) -> bool {
         let n_crlf = ends.iter().filter(|is_crlf| **is_crlf).count();
         if let Some(first) = ends.first() {

@@ -4,6 +4,16 @@
 //! This over-approximates on purpose. It is unknown in general whether a program starts its
 //! arguments, so `runner -x git push` may be a push, and so may `echo "do not git push"`. Such a
 //! match asks the user instead of denying. Start from [`CommandPattern::is_mentioned`].
+//!
+//! For example:
+//!
+//! ```text
+//! denied pattern    command                       match
+//! git push *        git log push                  maybe
+//! git push *        echo "do not git push"        maybe
+//! git push *        runner '--exec=git push'      maybe
+//! git push *        legit push                    no
+//! ```
 
 use super::pattern::{CommandPattern, STAR, plain_path};
 use super::starters::base_name;

@@ -91,6 +91,16 @@ pub struct Command {
 impl Command {
     /// Parses a command as a shell would. A command over [`MAX_BYTES`], which no system can start,
     /// is not parsed.
+    ///
+    /// Commands and the parts that are read, separated by `|` here:
+    ///
+    /// ```text
+    /// a; b && c || d           a | b | c | d
+    /// a >out 2>&1 </dev/null   > out | a
+    /// exec git log             git log | exec git log
+    /// xargs -0 -n1 rm          rm … | xargs -0 -n1 rm
+    /// sh -c 'a; b'             a | b | sh -c 'a; b'
+    /// ```
     #[must_use]
     pub fn read(text: &str) -> Self {
         let mut command = Self::default();
@@ -185,6 +195,15 @@ impl Command {
 
     /// Returns the scope of an "always" answer: for each part the program and its first argument,
     /// or the exact part if that would cover too much.
+    ///
+    /// For example:
+    ///
+    /// ```text
+    /// git log -n 1 | head    ->  git log …; head
+    /// rm -rf x               ->  rm -rf x
+    /// make >out              ->  > out; make
+    /// git log $X             ->  an error, as only the shell knows $X
+    /// ```
     ///
     /// # Errors
     /// Reason why no "always" answer is possible.

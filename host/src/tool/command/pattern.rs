@@ -38,6 +38,17 @@ pub enum Matched {
 
 /// Pattern of commands, in which `*` matches any text. A pattern that ends with ` *` also matches
 /// the program without arguments.
+///
+/// For example:
+///
+/// ```text
+/// git *           git                     yes
+/// git *           gitk                    no
+/// git status *    git $X                  maybe: only the shell knows $X
+/// git push *      git log $X              no
+/// echo 'a b' *    echo "a b" c            yes: quotes are not compared
+/// > out/*         make > ./out/log        yes
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPattern {
     text: String,
@@ -318,6 +329,14 @@ fn may_match(pattern: &[char], text: &[char]) -> bool {
 }
 
 /// Returns a path without `.` and doubled slashes.
+///
+/// For example:
+///
+/// ```text
+/// ./out//x    ->  out/x
+/// /a/./b/     ->  /a/b
+/// a/../b      ->  a/../b
+/// ```
 pub(super) fn plain_path(path: &str) -> String {
     let root = if path.starts_with('/') { "/" } else { "" };
     let names = path.split('/').filter(|name| !matches!(*name, "" | "."));
@@ -325,6 +344,14 @@ pub(super) fn plain_path(path: &str) -> String {
 }
 
 /// Resolves `..` in a path textually, as if no directory in it were a symlink.
+///
+/// For example:
+///
+/// ```text
+/// a/../b        ->  b
+/// ../a          ->  ../a
+/// /a/b/../../c  ->  /c
+/// ```
 pub(super) fn without_parents(path: &str) -> String {
     let root = if path.starts_with('/') { "/" } else { "" };
     let mut names: Vec<&str> = Vec::new();

@@ -11,7 +11,7 @@ use crate::message::ToolSpec;
 pub(crate) struct Overview {
     /// Decision on a call that no narrower rule matches.
     pub(crate) decision: Rule,
-    /// Rule or default behind that decision.
+    /// Rule or default that decided.
     pub(crate) by: String,
     /// Rules on some of its calls, limited to a command or path.
     pub(crate) narrower: Vec<NarrowRule>,

@@ -2,6 +2,18 @@
 //!
 //! A rule matches by tool, effect class, command or path; all given conditions must hold. Start
 //! from [`PolicyRule`].
+//!
+//! For example:
+//!
+//! ```toml
+//! [tools]
+//! rules = [
+//!   { command = "cargo *", decision = "allow" },
+//!   { path = "docs/**", decision = "allow" },
+//!   { tool = "shady:*", decision = "deny" },
+//!   { tool = "secret_*", effect = "read", decision = "ask" },
+//! ]
+//! ```
 
 use std::cmp::Reverse;
 
@@ -348,7 +360,7 @@ impl ToolPattern {
     }
 }
 
-/// Characters of a glob that stand for others.
+/// Wildcards of a glob.
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
 /// Pattern of the files that a rule applies to: a glob of paths relative to the workspace, in which
@@ -363,7 +375,7 @@ struct PathPattern {
     is_name: bool,
 }
 
-/// Whether a path can stand in a rule that is about this file alone.
+/// Whether a path can be used in a rule that is about this file alone.
 pub(super) fn is_spelt_path(path: &str) -> bool {
     !path.contains(WILDCARDS) && PathPattern::new(path, Rule::Allow).is_ok()
 }
@@ -393,8 +405,8 @@ impl PathPattern {
                 "`path = {text:?}` is not a path from the workspace, as in \"docs/**\""
             ));
         }
-        // A directory is meant with everything in it. A rule that asks or denies covers that by its name alone, which holds for a
-        // file of this name as well.
+        // A directory is meant with everything in it. A rule that asks or denies covers that by its
+        // name alone, which holds for a file of this name as well.
         let is_spelt = names.last().is_some_and(|last| !last.contains(WILDCARDS));
         let mut whole = names.join("/");
         if text.ends_with('/') && (decision == Rule::Allow || !is_spelt) {
@@ -422,6 +434,16 @@ impl PathPattern {
 
     /// Matches a path. For rules that ask or deny, a directory name also matches everything below
     /// it.
+    ///
+    /// For example:
+    ///
+    /// ```text
+    /// pattern    decision    matches
+    /// *.md       any         README.md, not docs/a.md
+    /// docs/      allow       docs/a.md, docs/a/b.md
+    /// secrets    deny        secrets, secrets/key
+    /// secrets    allow       secrets only
+    /// ```
     fn is_about(&self, path: &str, decision: Rule) -> bool {
         let above = path.match_indices('/').map(|(at, _)| &path[..at]);
         let mut above = above.filter(|_| self.is_name && decision != Rule::Allow);

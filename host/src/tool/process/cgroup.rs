@@ -150,7 +150,7 @@ fn name() -> String {
     format!("{PREFIX}{}-{n}", std::process::id())
 }
 
-/// Removes groups left behind by killed processes of Rind. A group in use cannot be removed.
+/// Removes groups that killed processes of Rind left in place. A group in use cannot be removed.
 fn remove_left_over(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -75,7 +75,7 @@ struct Keeper {
     lifeline: StdUnixStream,
 }
 
-/// Resources that a process is started with besides its command.
+/// Resources that a process is started with in addition to its command.
 #[derive(Default)]
 pub(super) struct Kept {
     /// Removed when the tree is gone.

@@ -143,7 +143,7 @@ fn all_processes() -> impl Iterator<Item = (ProcEntry, bool)> {
 }
 
 /// Returns the number of processes that the machine has started since boot. This is the only cheap
-/// sign of a tree that multiplies: beside such a tree, a scan of `/proc` gets no CPU time.
+/// sign of a tree that multiplies: while such a tree runs, a scan of `/proc` gets no CPU time.
 pub(super) fn n_started_on_machine() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     let count = text

@@ -1,5 +1,5 @@
-//! Tells the macros where the contract is, and cargo to compile them again when it is there no more: copies of the SDK at several
-//! places share one build in a shared target folder.
+//! Tells the macros where the contract is, and cargo to compile them again when it is there no
+//! more: copies of the SDK at several places share one build in a shared target folder.
 
 use std::env;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! `#[args]` and `#[data]`: derives through the SDK's own serde and schemars, so that a plugin depends on neither.
+//! `#[args]` and `#[data]`: derives through the SDK's own serde and schemars, so that a plugin
+//! depends on neither.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -20,7 +21,8 @@ pub(crate) fn args(attribute: TokenStream, item: TokenStream) -> Result<TokenStr
     without_options(attribute, "args")?;
     let item: DeriveInput = syn::parse2(item)?;
     let strict = match &item.data {
-        // A misspelt argument is an error that the model can correct; one that is dropped in silence is not.
+        // A misspelt argument is an error that the model can correct; one that is dropped in
+        // silence is not.
         Data::Struct(data) if matches!(data.fields, Fields::Named(_)) && !flattens(data) => {
             quote!(#[serde(deny_unknown_fields)])
         }

@@ -1,7 +1,8 @@
-//! Writes what a plugin's module expands to: the module itself, plain functions that adapt the author's, and, when
-//! compiling for wasm, a component that exports them.
+//! Writes the expansion of a plugin's module: the module itself, plain functions that adapt the
+//! author's, and, when compiling for wasm, a component that exports them.
 //!
-//! Natively there is no component: the linker takes no symbols with `@` in them, and so a plugin's own tests simply run.
+//! Natively there is no component: the linker takes no symbols with `@` in them, and so a plugin's
+//! own tests simply run.
 
 use crate::exports::{self, Export};
 use crate::module::Plugin;
@@ -20,7 +21,8 @@ fn contract() -> &'static str {
     version.map_or("", |(version, _)| version)
 }
 
-/// The section that tells the host, before it compiles the component, what that was built with.
+/// The section that tells the host, before it compiles the component, the SDK and the contract that
+/// it was built with.
 fn stamp() -> TokenStream {
     let sdk = concat!("rind-sdk ", env!("CARGO_PKG_VERSION"));
     let text = format!(
@@ -54,7 +56,8 @@ pub(crate) fn expand(plugin: &Plugin) -> TokenStream {
         items.push(syn::Item::Verbatim(quote! {
             #(#code)*
             #component
-            // Natively nobody else uses them, and the author's functions would count as unused.
+            // In a native build there is no other use of the adapters, and the author's functions
+            // would count as unused.
             #[cfg(not(target_family = "wasm"))]
             const _: () = { #(_ = #adapters;)* };
         }));
@@ -71,7 +74,8 @@ fn component(exports: &[Export], plugin: &Plugin) -> TokenStream {
         "package rind:component; world component {{ {}}}",
         names.collect::<String>()
     );
-    // A key in `with` that no exported interface names is an error, so only what they use is listed.
+    // A key in `with` that no exported interface names is an error, so only the interfaces that
+    // they use are listed.
     let mut shared = vec!["types"];
     if !plugin.hooks.is_empty() {
         shared.extend(["payloads", "outcomes"]);

@@ -1,5 +1,5 @@
-//! Expands each kind of exported function: adapters in the author's module that call it, and the functions of the interface
-//! that call the adapters.
+//! Expands each kind of exported function: adapters in the author's module that call it, and the
+//! functions of the interface that call the adapters.
 
 use crate::function::Function;
 use crate::module::Plugin;
@@ -221,7 +221,8 @@ pub(crate) fn commands(plugin: &Plugin) -> Option<Export> {
     })
 }
 
-/// The type of a command's arguments; `None` for one that takes the text behind its name, or nothing.
+/// The type of a command's arguments; `None` for one that takes the text after its name, or
+/// nothing.
 fn schema_of(function: &Function) -> Option<&Type> {
     let ty = pointee(function.parameter.as_ref()?);
     let is_text = match ty {
@@ -318,8 +319,8 @@ pub(crate) fn run_loop(plugin: &Plugin) -> Option<Export> {
     })
 }
 
-/// Calls the author's function with `value` converted to its parameter's type, if it has one. The argument has the place of the
-/// parameter, so that a wrong type is shown there.
+/// Calls the author's function with `value` converted to its parameter's type, if it has one. The
+/// argument has the place of the parameter, so that a wrong type is shown there.
 fn call(function: &Function, value: impl Fn(&Type) -> TokenStream) -> TokenStream {
     let name = &function.name;
     let argument = function.parameter.as_ref().map(|ty| {
@@ -327,7 +328,7 @@ fn call(function: &Function, value: impl Fn(&Type) -> TokenStream) -> TokenStrea
         let reference = matches!(ty, Type::Reference(_)).then(|| quote!(&));
         at(ty.span(), quote!(#reference #inner))
     });
-    // So is what it returns.
+    // The span of the return type is used for the same reason.
     quote_spanned!(here(function.output_span())=> #name(#argument))
 }
 

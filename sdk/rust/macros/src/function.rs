@@ -1,4 +1,4 @@
-//! One exported function: what its attribute says, and whether its signature fits.
+//! One exported function: the arguments of its attribute, and whether its signature fits.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned;
@@ -76,7 +76,7 @@ impl Function {
         })
     }
 
-    /// The span of what it returns, or of its name when it returns nothing.
+    /// The span of the return type, or of the function's name when it returns nothing.
     pub(crate) fn output_span(&self) -> Span {
         match &self.output {
             ReturnType::Default => self.name.span(),
@@ -84,7 +84,7 @@ impl Function {
         }
     }
 
-    /// Whether what it returns is written `Result<…>`.
+    /// Whether the return type is written `Result<…>`.
     pub(crate) fn returns_result(&self) -> bool {
         let ReturnType::Type(_, output) = &self.output else {
             return false;
@@ -93,7 +93,8 @@ impl Function {
     }
 }
 
-/// Returns the span of what keeps a function from being called by the host, if anything does.
+/// Returns the span of the part that keeps a function from being called by the host, if there is
+/// one.
 fn unfit(function: &ItemFn) -> Option<Span> {
     let signature = &function.sig;
     let keyword = signature

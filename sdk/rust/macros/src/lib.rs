@@ -1,7 +1,7 @@
 //! The attribute macros of `rind-sdk`, which re-exports them; depend on that crate.
 //!
-//! [`macro@plugin`] does the work: it reads the functions of a module and writes the bindings of exactly the interfaces that
-//! these functions need. The other attributes mark functions for it.
+//! [`macro@plugin`] does the work: it reads the functions of a module and writes the bindings of
+//! exactly the interfaces that these functions need. The other attributes mark functions for it.
 
 mod data;
 mod expand;
@@ -16,8 +16,9 @@ use syn::Error;
 
 /// Makes a module of functions into a plugin.
 ///
-/// Each function marked [`macro@hook`], [`macro@tool`], [`macro@command`], [`macro@implements`] or [`macro@run_loop`] is exported;
-/// everything else in the module stays as it is. A crate has one such module, in its `lib.rs`.
+/// Each function marked [`macro@hook`], [`macro@tool`], [`macro@command`], [`macro@implements`] or
+/// [`macro@run_loop`] is exported; everything else in the module stays as it is. A crate has one
+/// such module, in its `lib.rs`.
 #[proc_macro_attribute]
 pub fn plugin(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let expanded = data::without_options(attribute.into(), "plugin")
@@ -38,9 +39,9 @@ pub fn hook(_: TokenStream, _: TokenStream) -> TokenStream {
 
 /// Marks a tool, which the model may call. The doc comment is its description.
 ///
-/// `effect` says what running it may do: `"read"`, `"write"`, `"execute"` or `"external"`. It is called as the function is
-/// unless `name` says otherwise. The function takes a type marked [`macro@args`] or nothing, and
-/// returns something that can be displayed, or a `Result` of it.
+/// `effect` is the effect of running it: `"read"`, `"write"`, `"execute"` or `"external"`. It is
+/// called as the function is unless `name` says otherwise. The function takes a type marked
+/// [`macro@args`] or nothing, and returns something that can be displayed, or a `Result` of it.
 #[proc_macro_attribute]
 pub fn tool(_: TokenStream, _: TokenStream) -> TokenStream {
     outside("tool")
@@ -48,9 +49,9 @@ pub fn tool(_: TokenStream, _: TokenStream) -> TokenStream {
 
 /// Marks a slash command, for the person at the terminal. The doc comment is its description.
 ///
-/// The function takes one type marked [`macro@args`], from which its JSON Schema is made, the `String` written behind the command's
-/// name, or nothing, and returns a
-/// `CommandOutcome`, a `String` to show, nothing, or a `Result` of one of them. `snake_case` becomes `/snake-case`.
+/// The function takes one type marked [`macro@args`], from which its JSON Schema is made, the
+/// `String` written after the command's name, or nothing, and returns a `CommandOutcome`, a
+/// `String` to show, nothing, or a `Result` of one of them. `snake_case` becomes `/snake-case`.
 #[proc_macro_attribute]
 pub fn command(_: TokenStream, _: TokenStream) -> TokenStream {
     outside("command")
@@ -58,8 +59,9 @@ pub fn command(_: TokenStream, _: TokenStream) -> TokenStream {
 
 /// Marks the implementation of another plugin's extension point: `#[implements("owner.name")]`.
 ///
-/// The function takes any type that is read from JSON, and returns any type that can be
-/// written as JSON, or a `PointOutcome`, which can also refuse and ask, or a `Result` of either. The manifest names the point in `[implements]`.
+/// The function takes any type that is read from JSON, and returns any type that can be written as
+/// JSON, or a `PointOutcome`, which can also refuse and ask, or a `Result` of either. The manifest
+/// names the point in `[implements]`.
 #[proc_macro_attribute]
 pub fn implements(_: TokenStream, _: TokenStream) -> TokenStream {
     outside("implements")
@@ -72,9 +74,11 @@ pub fn run_loop(_: TokenStream, _: TokenStream) -> TokenStream {
     outside("run_loop")
 }
 
-/// Marks a type that a tool takes as its arguments, or a part of it. Doc comments on fields are for the model.
+/// Marks a type that a tool takes as its arguments, or a part of it. Doc comments on fields are for
+/// the model.
 ///
-/// Derives `Deserialize`, `JsonSchema`, `Debug` and `Clone`; a struct refuses fields that it does not have.
+/// Derives `Deserialize`, `JsonSchema`, `Debug` and `Clone`; a struct refuses fields that it does
+/// not have.
 #[proc_macro_attribute]
 pub fn args(attribute: TokenStream, item: TokenStream) -> TokenStream {
     data::args(attribute.into(), item.into())

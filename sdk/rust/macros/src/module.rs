@@ -1,4 +1,5 @@
-//! Reads a module: which of its functions are exported as what, and whether they go together.
+//! Reads a module: the functions that are exported, the kind of each export, and whether they go
+//! together.
 
 use crate::function::{Function, ToolOptions, take_marker};
 use crate::points::{self, Point};

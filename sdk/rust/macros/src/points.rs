@@ -1,5 +1,5 @@
-//! The built-in extension points as the macro sees them: name, payload, outcome. They are those of the table that the host has
-//! too; a test holds it equal to the interfaces.
+//! The built-in extension points as the macro sees them: name, payload, outcome. They are those of
+//! the table that the host has too; a test holds it equal to the interfaces.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -73,8 +73,8 @@ fn inner<'a>(written: &'a str, outer: &str) -> Option<&'a str> {
     Some(rest.strip_suffix('>')?.trim())
 }
 
-/// The type that an author writes for one of the table. The prelude lists every type of the contract, whichever interface it is
-/// from.
+/// The type that an author writes for one of the table. The prelude lists every type of the
+/// contract, whichever interface it is from.
 fn rust_type(written: &str) -> TokenStream {
     if let Some(item) = inner(written, "Vec") {
         let item = rust_type(item);

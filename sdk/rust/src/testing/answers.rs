@@ -1,4 +1,5 @@
-//! Answers that a test gives in place of what the host would reach: HTTP servers, models, subagents, tools, other plugins.
+//! Answers that a test gives in place of the real services: HTTP servers, models, subagents, tools,
+//! other plugins.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -87,7 +88,8 @@ pub enum Answered {
     Text(String),
 }
 
-/// Answers the plugin's questions to the person on this thread. Without it nobody is there, and its defaults count.
+/// Answers the plugin's questions to the person on this thread. Without it there is no person, and
+/// its defaults count.
 pub fn answer_questions(answer: impl Fn(Asked) -> Result<Answered, Error> + 'static) {
     ASK.with(|own| own.set(answer));
 }
@@ -107,19 +109,22 @@ pub fn answer_agents(answer: impl Fn(Task) -> Result<String, Error> + 'static) {
     AGENTS.with(|own| own.set(answer));
 }
 
-/// Answers the plugin's calls of tools on this thread with a text, by name and JSON arguments. Without it each is denied.
+/// Answers the plugin's calls of tools on this thread with a text, by name and JSON arguments.
+/// Without it each is denied.
 pub fn answer_tools(answer: impl Fn(&str, &str) -> Result<String, Error> + 'static) {
     TOOLS.with(|own| {
         own.set(move |(name, arguments): (String, String)| answer(&name, &arguments));
     });
 }
 
-/// Answers the plugin's calls of its own points on this thread, by name and JSON payload. Without it each is denied.
+/// Answers the plugin's calls of its own points on this thread, by name and JSON payload. Without
+/// it each is denied.
 pub fn answer_points(answer: impl Fn(&str, &str) -> Result<Answer, Error> + 'static) {
     POINTS.with(|own| own.set(move |(name, payload): (String, String)| answer(&name, &payload)));
 }
 
-/// Answers what shell commands start on this thread. Without it each has a doubt: the reader is the host's.
+/// Answers the question which programs shell commands start, on this thread. Without it each has a
+/// doubt: the reader is the host's.
 pub fn answer_commands(answer: impl Fn(&str) -> Reading + 'static) {
     SHELL.with(|own| own.set(move |command: String| Ok(answer(&command))));
 }

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 
 use crate::types::Usage;
 
-/// The caller that [`crate::caller`] answers for in a test; the default is the main agent's first step of its first turn.
+/// The caller that [`crate::caller`] answers for in a test; the default is the main agent's first
+/// step of its first turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Caller {
     /// Session id.

@@ -176,7 +176,8 @@ impl Trace {
         self.lines.extend(rows);
     }
 
-    /// Lines that hooks which wait for theirs may come after: some of them fired before, some will after.
+    /// Lines that hooks which wait for theirs may come after: some of them fired before, some will
+    /// after.
     fn put_beside(&mut self, part: &Part, level: usize, rows: Vec<String>) {
         if self.fold.is_elsewhere(part, level) {
             self.flush();

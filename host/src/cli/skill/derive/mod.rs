@@ -30,7 +30,8 @@ makes it in a project.")]
 pub(in super::super) struct SkillDeriveArgs {
     /// Folder or file of a plugin, a component, a WIT package or a Rust crate
     ///
-    /// A folder is what its manifest says: `plugin.toml`, `Cargo.toml`, or files `*.wit`. Where there are several, name the file.
+    /// A folder is what its manifest says: `plugin.toml`, `Cargo.toml`, or files `*.wit`. Where
+    /// there are several, name the file.
     source: PathBuf,
     /// Make the skill in this folder, in place of the cache
     #[arg(long, value_name = "DIR")]
@@ -41,7 +42,8 @@ pub(in super::super) struct SkillDeriveArgs {
     /// Replace the bundle that is there without a question, after its differences are shown
     #[arg(long)]
     yes: bool,
-    /// Replace it also when it was edited by hand, or is no derived skill, which is moved to `.kept` beside it; and when a summary failed
+    /// Replace it also when it was edited by hand, or is no derived skill, which is moved to
+    /// `.kept` beside it; and when a summary failed
     #[arg(long)]
     force: bool,
     /// Have the model write a summary into it: one request, which costs tokens

@@ -304,7 +304,8 @@ impl Reader<'_> {
 }
 
 impl Module {
-    /// Adds an item. Of several definitions for different targets, the first one is enough.
+    /// Adds an item. If there are several definitions for different targets, the first one is
+    /// enough.
     fn add(&mut self, item: ItemOutline) {
         let places = self.places.entry(item.name.clone()).or_default();
         let same = places

@@ -1,4 +1,4 @@
-//! System calls for which rustix has no safe function, each behind a safe wrapper.
+//! System calls for which rustix has no safe function, each in a safe wrapper.
 //!
 //! This is the only file of the confinement with unsafe code. It makes no policy decisions, and it
 //! must not know which program is confined.

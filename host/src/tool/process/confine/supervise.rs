@@ -102,7 +102,7 @@ pub(super) fn supervise(
         Around::Nothing => Scope::Descendants,
     };
     command.args([HELPER_COMMAND, INNER, json]).args(program);
-    // The second stage opens the program's standard input itself. If it keeps running beside the
+    // The second stage opens the program's standard input itself. If it keeps running next to the
     // program, it inherits the socket and reports the exit status; otherwise this stage reports it.
     let is_told_by_us = matches!(policy.around, Around::Nothing);
     let stdin = is_told_by_us.then(Stdio::null);

@@ -48,7 +48,7 @@ const LINKS: &[(&str, &str)] = &[
     ("/dev/stderr", "/proc/self/fd/2"),
 ];
 
-/// In-memory directories of every view, besides the temporary directory.
+/// In-memory directories of every view, in addition to the temporary directory.
 pub(super) const MEMORY_FOLDERS: &[&str] = &["/tmp", "/dev/shm"];
 
 pub(super) struct Plan<'a> {

@@ -1,4 +1,5 @@
-//! Reads issues of GitHub. The token is a credential of the manifest: the host adds it to requests, and this code never sees it.
+//! Reads issues of GitHub. The token is a credential of the manifest: the host adds it to requests,
+//! and this code never sees it.
 
 #[rind_sdk::plugin]
 mod plugin {

@@ -1,4 +1,5 @@
-//! Masks card numbers and the values of passwords and tokens, in tool results before the model reads them and in the output.
+//! Masks card numbers and the values of passwords and tokens, in tool results before the model
+//! reads them and in the output.
 
 use regex_lite::{Captures, Regex};
 

@@ -1,4 +1,5 @@
-//! Steers tool calls by what is called, and by who calls: the import `caller` says which agent it is and what its turn has done.
+//! Steers tool calls by what is called, and by who calls: the import `caller` says which agent it
+//! is and what its turn has done.
 
 #[rind_sdk::plugin]
 mod plugin {
