@@ -165,7 +165,7 @@ fn hooks_that_a_command_planted_before_rind_was_killed_are_found_at_the_next_sta
     let mut running = rind.start(&["run", "work", "--yes"]);
     running.wait_until(|rind| rind.workspace().join("ready").exists());
     running.signal("KILL");
-    running.end();
+    let _killed = running.end();
     let refused = rind.workspace().join("s/.git/config.refused");
     assert!(!refused.exists());
     let said = "from a command that was interrupted: `s/.git/config` may run a program";

@@ -108,6 +108,11 @@ const DATA: Files = &[
         "questions at a terminal; `rind plugin grants --distrust DIR`",
     ),
     (
+        "commands/ID.json",
+        "state of the repositories before a command that runs, or that was interrupted",
+        "every confined command",
+    ),
+    (
         "plugins/NAME/store/",
         "values that a plugin keeps across sessions",
         "plugins",
