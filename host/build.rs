@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
-#[path = "src/author/compilation.rs"]
+#[path = "crates/author/src/compilation.rs"]
 mod compilation;
 #[path = "src/plugin/engine_config.rs"]
 mod engine_config;
 #[path = "first/ensure.rs"]
 mod ensure;
-#[path = "src/author/target.rs"]
+#[path = "crates/author/src/target.rs"]
 mod target;
 
 use compilation::{Machine, NAMES, PREFIXES, PROFILE};
@@ -61,8 +61,8 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     for file in [
         "first/ensure.rs",
-        "src/author/compilation.rs",
-        "src/author/target.rs",
+        "crates/author/src/compilation.rs",
+        "crates/author/src/target.rs",
         "src/plugin/engine_config.rs",
     ] {
         println!("cargo::rerun-if-changed={file}");

@@ -2,7 +2,7 @@
 
 use std::env;
 
-#[path = "../src/author/target.rs"]
+#[path = "../crates/author/src/target.rs"]
 mod target;
 
 mod ensure;
@@ -11,7 +11,7 @@ fn main() {
     // Do not watch the folder of the target: rustup would make it newer than this run, and the next
     // build would recompile everything. If the target is removed later, the build script of `rind`
     // adds it.
-    for file in ["build.rs", "ensure.rs", "../src/author/target.rs"] {
+    for file in ["build.rs", "ensure.rs", "../crates/author/src/target.rs"] {
         println!("cargo::rerun-if-changed={file}");
     }
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());

@@ -62,9 +62,27 @@
 //! through [`Approver`](tool::approval::Approver). `examples/` has a server that keeps many
 //! sessions, and a policy.
 //!
-//! The code is in the crate `rind-lib`, which this crate re-exports. Cargo compiles a library only
-//! after the build script of its package has run. In a package of its own, the library is compiled
-//! while the build script of this package compiles the plugins that the program carries.
+//! The code is in the crate `rind-lib` and in the crates of `host/crates`, which this crate
+//! re-exports. Cargo compiles a library only after the build script of its package has run. In
+//! packages of their own, the libraries are compiled while the build script of this package
+//! compiles the plugins that the program carries.
 
+#[doc(hidden)]
+pub use rind_author as author;
+#[cfg(feature = "cases")]
+#[doc(hidden)]
+pub use rind_cases as cases;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub use rind_check as check;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub use rind_cli as cli;
 #[doc(inline)]
 pub use rind_lib::*;
+#[cfg(feature = "cli")]
+#[doc(inline)]
+pub use rind_operator as operator;
+#[cfg(feature = "otel")]
+#[doc(inline)]
+pub use rind_otel as telemetry;

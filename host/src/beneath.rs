@@ -37,7 +37,7 @@ pub(crate) const ESCAPE: Errno = Errno::XDEV;
 
 /// Handling of missing parent folders.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub enum Missing {
     Refused,
     /// Reports the missing folders as plain names. A dangling symlink is an error, because its
     /// target may be created anywhere later.
@@ -48,20 +48,20 @@ pub(crate) enum Missing {
 
 /// Result of a walk along a path.
 #[derive(Debug)]
-pub(crate) struct Walked {
+pub struct Walked {
     /// Folder that contains the last name; if folders are missing, the last existing one.
-    pub(crate) folder: Dir,
+    pub folder: Dir,
     /// Last name of the path; `.` if the path ends at `folder` itself, for example after `..`.
-    pub(crate) name: String,
+    pub name: String,
     /// Resolved names relative to the start; empty if the path led to the start.
-    pub(crate) names: Vec<String>,
+    pub names: Vec<String>,
     /// Whether the path must name a folder, for example because it ends with `/`.
     pub(crate) is_folder_wanted: bool,
 }
 
 /// Walks `path` from `start`. A symlink at the end is followed if `follow` is set or if a `/` comes
 /// after it. The last name does not need to exist.
-pub(crate) fn walk(
+pub fn walk(
     start: &impl AsFd,
     path: &str,
     follow: bool,
@@ -88,7 +88,7 @@ pub(crate) fn walk(
 
 /// Opens a regular file for reading; `None` for any other type of file. Symlinks are followed
 /// within the folder.
-pub(crate) fn open_regular(folder: &Dir, path: &Path) -> io::Result<Option<(File, Metadata)>> {
+pub fn open_regular(folder: &Dir, path: &Path) -> io::Result<Option<(File, Metadata)>> {
     let mut options = OpenOptions::new();
     // Opening a pipe without a writer would block forever.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
@@ -101,7 +101,7 @@ pub(crate) fn open_regular(folder: &Dir, path: &Path) -> io::Result<Option<(File
 /// meanwhile, the rename replaces the symlink and does not follow it. `id` must be unique; it names
 /// the temporary file. If `is_kept`, the content is on the disk before the rename, so that a power
 /// failure loses neither the old nor the new file.
-pub(crate) fn replace(
+pub fn replace(
     folder: &Dir,
     name: &str,
     content: &[u8],

@@ -2,7 +2,7 @@
 
 /// Returns the current time in UTC as RFC 3339, with second precision.
 #[must_use]
-pub(crate) fn now_text() -> String {
+pub fn now_text() -> String {
     jiff::Timestamp::now()
         .strftime("%Y-%m-%dT%H:%M:%SZ")
         .to_string()
@@ -22,9 +22,8 @@ pub(crate) fn to_text(time: jiff::Timestamp) -> String {
 }
 
 /// Writes a duration for people, in milliseconds or seconds.
-#[cfg(feature = "cli")]
 #[must_use]
-pub(crate) fn millis(ms: u64) -> String {
+pub fn millis(ms: u64) -> String {
     match ms {
         0 => "<1 ms".to_owned(),
         ms if ms < 1000 => format!("{ms} ms"),
@@ -34,13 +33,13 @@ pub(crate) fn millis(ms: u64) -> String {
 
 /// Returns the milliseconds since 1970-01-01 UTC.
 #[must_use]
-pub(crate) fn now_ms() -> i64 {
+pub fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
 /// Generates an identifier: a UUID of version 7 (RFC 9562), so that ids sort by creation time.
 #[must_use]
-pub(crate) fn new_id() -> String {
+pub fn new_id() -> String {
     uuid::Uuid::now_v7().simple().to_string()
 }
 

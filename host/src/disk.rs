@@ -18,17 +18,15 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
-#[cfg(feature = "cli")]
-pub(crate) use present::open_if_present;
-pub(crate) use present::read_if_present;
-pub(crate) use temporary::TemporaryFolder;
+pub use present::{open_if_present, read_if_present};
+pub use temporary::TemporaryFolder;
 
 /// Mode bits that give access to the group and to others.
 const OF_OTHERS: u32 = 0o077;
 
 /// Creates a folder and its missing parents with access for the owner only. Removes the access of
 /// group and others from an existing folder; never adds any.
-pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
+pub fn private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -42,7 +40,7 @@ pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
 
 /// Replaces a file atomically. Only its owner can read it. A power failure may still lose the new
 /// content.
-pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = temporary(path)?;
     file.write_all(bytes)?;
     file.persist(path).map(drop).map_err(|e| e.error)
@@ -50,8 +48,7 @@ pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Replaces a file atomically like [`replace_private`], and waits until the content is on the disk.
 /// For files without which the program stops.
-#[cfg(feature = "cli")]
-pub(crate) fn replace_private_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn replace_private_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = temporary(path)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
@@ -79,7 +76,7 @@ fn prefix(path: &Path) -> String {
 ///
 /// Creates the folder, and removes temporary files of a lock holder that was killed during a write.
 /// Therefore every writer of the file must hold the lock.
-pub(crate) fn lock_beside(path: &Path, waits: impl FnOnce()) -> io::Result<fs::File> {
+pub fn lock_beside(path: &Path, waits: impl FnOnce()) -> io::Result<fs::File> {
     let folder = path.parent().unwrap_or(Path::new("."));
     private_folder(folder)?;
     let lock = fs::File::create(path.with_extension("lock"))?;
@@ -103,7 +100,7 @@ pub(crate) fn lock_beside(path: &Path, waits: impl FnOnce()) -> io::Result<fs::F
 
 /// Exchanges two folders, atomically if the file system supports it: a concurrent reader then
 /// always finds a folder at each path.
-pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
         // Not supported by the file system: move `other` out of the way first.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {

@@ -12,12 +12,11 @@
 //! Start from [`Event`].
 
 mod stream;
-#[cfg(any(feature = "cli", feature = "otel"))]
 mod tree;
 
 pub use stream::{Events, Observer, Stamped, VERSION, schema};
-#[cfg(any(feature = "cli", feature = "otel"))]
-pub(crate) use tree::Part;
+#[doc(hidden)]
+pub use tree::Part;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -24,11 +24,11 @@ const MAX_EVENTS: usize = 20_000;
 const MAX_KEYS: usize = 200;
 
 /// Line and column, both counted from 1.
-pub(crate) type Place = (usize, usize);
+pub type Place = (usize, usize);
 
 /// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
+pub struct Node {
     pub(crate) place: Place,
     pub(crate) kind: NodeKind,
 }
@@ -43,20 +43,20 @@ pub(crate) enum NodeKind {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) place: Place,
-    pub(crate) node: Node,
+pub struct Entry {
+    pub key: String,
+    pub place: Place,
+    pub node: Node,
 }
 
 /// A mapping, in the order of its keys.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Document {
-    pub(crate) entries: Vec<Entry>,
+pub struct Document {
+    pub entries: Vec<Entry>,
 }
 
 impl Document {
-    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+    pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 }
@@ -64,7 +64,7 @@ impl Document {
 impl Node {
     /// Converts the node to JSON by YAML's core schema. Only a plain scalar can become other than
     /// text; `yes` and `on` are text.
-    pub(crate) fn value(&self) -> Value {
+    pub fn value(&self) -> Value {
         match &self.kind {
             NodeKind::Scalar(text, false) => text.as_str().into(),
             NodeKind::Scalar(text, true) => plain(text),
@@ -79,7 +79,7 @@ impl Node {
 
     /// Returns the source text of a scalar, also of a number or a date; `None` for null, lists and
     /// mappings.
-    pub(crate) fn text(&self) -> Option<&str> {
+    pub fn text(&self) -> Option<&str> {
         match &self.kind {
             NodeKind::Scalar(text, is_plain) => {
                 (!is_plain || !plain(text).is_null()).then_some(text)
@@ -88,13 +88,13 @@ impl Node {
         }
     }
 
-    pub(crate) fn is_null(&self) -> bool {
+    pub fn is_null(&self) -> bool {
         matches!(&self.kind, NodeKind::Scalar(text, true) if plain(text).is_null())
     }
 
     /// Builds a node from a JSON value that comes from another source. All parts get the same
     /// position.
-    pub(crate) fn of(value: &Value, place: Place) -> Self {
+    pub fn of(value: &Value, place: Place) -> Self {
         let kind = match value {
             Value::Array(items) => {
                 NodeKind::List(items.iter().map(|item| Self::of(item, place)).collect())
@@ -116,7 +116,7 @@ impl Node {
 
 /// Splits a file into its front matter, including the opening fence, and the text after the closing
 /// fence.
-pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
+pub fn split(text: &str) -> Option<(&str, &str)> {
     let mut end = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let is_fence = line.trim_end() == FENCE;
@@ -142,7 +142,7 @@ enum Open {
 ///
 /// # Errors
 /// The position and the description of the first fault.
-pub(crate) fn read(text: &str) -> Result<Document, (Place, String)> {
+pub fn read(text: &str) -> Result<Document, (Place, String)> {
     let mut open: Vec<Open> = Vec::new();
     let mut root = None;
     for (n_events, event) in Parser::new_from_str(text).enumerate() {

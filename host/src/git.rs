@@ -24,7 +24,7 @@ pub(crate) fn is_repository_with(has: impl Fn(&str) -> bool) -> bool {
 
 /// Whether git would recognize this folder as a repository.
 #[must_use]
-pub(crate) fn is_repository(folder: &Path) -> bool {
+pub fn is_repository(folder: &Path) -> bool {
     is_repository_with(|name| is_there(&folder.join(name)))
 }
 

@@ -34,7 +34,7 @@ pub fn parse(text: &str, cap: usize) -> Result<Value, String> {
 }
 
 /// Formats a value for people: a string without quotes, any other value as JSON.
-pub(crate) fn plain(value: &Value) -> String {
+pub fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),

@@ -1,26 +1,33 @@
 //! The library of Rind, an agent host. Programs use it through the crate `rind`, whose first page
-//! says how.
+//! says how. The layers above it, up to the command line, are the crates in `host/crates`.
 //!
 //! Modules are listed in layers, in reading order. Each may use those above its layer and none
 //! below; a test holds the order. Items that are hidden from these pages are public for the tests
 //! of this repository, and may change in any release.
 
 // Data: no async, no network, no WebAssembly.
-pub(crate) mod beneath;
-pub(crate) mod clock;
-pub(crate) mod disk;
-pub(crate) mod front_matter;
-pub(crate) mod git;
+#[doc(hidden)]
+pub mod beneath;
+#[doc(hidden)]
+pub mod clock;
+#[doc(hidden)]
+pub mod disk;
+#[doc(hidden)]
+pub mod front_matter;
+#[doc(hidden)]
+pub mod git;
 #[doc(hidden)]
 pub mod json;
-pub(crate) mod lock;
+#[doc(hidden)]
+pub mod lock;
 #[macro_use]
 pub(crate) mod macros;
 pub mod message;
 pub mod paths;
 #[doc(hidden)]
 pub mod text;
-pub(crate) mod tokens;
+#[doc(hidden)]
+pub mod tokens;
 
 // Where plugins act.
 pub mod point;
@@ -52,11 +59,8 @@ pub mod skill;
 pub mod egress;
 
 // Prompts and context files.
-pub(crate) mod prompt;
-
-// Export of traces.
-#[cfg(feature = "otel")]
-pub mod telemetry;
+#[doc(hidden)]
+pub mod prompt;
 
 // The agent loop, the sandbox.
 pub mod agent;
@@ -65,39 +69,10 @@ pub mod plugin;
 // Programs of the operator as hooks.
 pub mod script;
 
-// Builds of plugins.
-#[doc(hidden)]
-pub mod author;
-
-// Packed and installed plugins, installed skills.
-#[cfg(feature = "cli")]
-pub(crate) mod package;
-
 // The host, which puts the parts together.
 pub mod host;
 
 // Loops of plugins, which run side by side.
 pub mod loops;
-
-// Rules of the operator, from the settings of a run to its host.
-#[cfg(feature = "cli")]
-pub mod operator;
-
-// Checks and tests of plugins for their authors.
-#[cfg(feature = "cases")]
-#[doc(hidden)]
-pub mod cases;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod check;
-
-// Skills that are derived from packages.
-#[cfg(feature = "cli")]
-pub(crate) mod derive;
-
-// The command line.
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod cli;
 
 pub use host::{Host, PluginFolders, Session};

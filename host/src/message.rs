@@ -375,7 +375,8 @@ pub struct ToolSpec {
 
 impl ToolSpec {
     /// Creates a tool with only a name and an effect class, which is all that policy rules look at.
-    pub(crate) fn bare(name: &str, effect_class: EffectClass) -> Self {
+    #[doc(hidden)]
+    pub fn bare(name: &str, effect_class: EffectClass) -> Self {
         Self {
             name: name.to_owned(),
             description: String::new(),

@@ -130,7 +130,7 @@ impl Paths {
 }
 
 /// Returns the base name of a path; empty if it has none.
-pub(crate) fn file_name(path: &Path) -> String {
+pub fn file_name(path: &Path) -> String {
     path.file_name()
         .unwrap_or_default()
         .to_string_lossy()
@@ -138,7 +138,7 @@ pub(crate) fn file_name(path: &Path) -> String {
 }
 
 /// Returns the base name of a path without its extension; empty if it has none.
-pub(crate) fn file_stem(path: &Path) -> String {
+pub fn file_stem(path: &Path) -> String {
     path.file_stem()
         .unwrap_or_default()
         .to_string_lossy()

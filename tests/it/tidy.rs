@@ -8,6 +8,7 @@ mod advisories;
 mod allowed_names;
 mod arrows;
 mod circles;
+mod crates;
 mod depends;
 mod docs;
 mod events;
@@ -30,7 +31,7 @@ mod world;
 
 use std::collections::BTreeSet;
 
-use tree::{read, sources};
+use tree::{HOST, read, sources};
 
 /// Fails with one line for each finding.
 fn none(findings: Vec<String>) {
@@ -73,8 +74,15 @@ fn no_type_of_the_agent_is_scattered_over_more_than_five_files() {
 }
 
 #[test]
-fn the_map_of_the_host_names_every_module() {
+fn crates_of_the_host_depend_only_on_those_below_them() {
+    none(crates::check(&crates::manifests()));
+}
+
+#[test]
+fn the_map_of_the_host_names_every_module_and_every_crate() {
     let map = read(additions::FILE);
+    let has_no_row = |name: &&str| !map.contains(&format!("`{name}`"));
+    assert_eq!(crates::names().find(has_no_row), None);
     let layers = arrows::Layers::parse(&read("host/src/lib.rs"));
     let is_missing = |module: &&str| !map.contains(&format!("`{module}`"));
     assert_eq!(layers.modules().find(is_missing), None);
@@ -82,7 +90,8 @@ fn the_map_of_the_host_names_every_module() {
 
 #[test]
 fn only_those_modules_that_should_reach_the_sandbox_processes_terminal_and_environment() {
-    let sources = sources(&["host/src", "sdk", "plugins"], &["rs"]);
+    let [library, crates] = HOST;
+    let sources = sources(&[library, crates, "sdk", "plugins"], &["rs"]);
     none(sources.iter().flat_map(allowed_names::check).collect());
 }
 
@@ -98,7 +107,7 @@ fn no_dependency_has_a_known_advisory_that_could_be_reached() {
 
 #[test]
 fn every_number_of_the_settings_has_bounds() {
-    let sources = sources(&["host/src"], &["rs"]);
+    let sources = sources(&HOST, &["rs"]);
     none(sources.iter().flat_map(numbers::check).collect());
 }
 
@@ -106,6 +115,17 @@ fn every_number_of_the_settings_has_bounds() {
 fn a_library_build_has_nothing_of_the_command_line() {
     let tree = depends::tree(&["-p", "rind", "--no-default-features"]);
     none(depends::check_library(&tree));
+}
+
+#[test]
+fn a_program_that_embeds_the_host_depends_on_two_crates_of_it() {
+    let direct = ["-p", "rind", "--no-default-features", "--depth", "1"];
+    let tree = depends::tree(&[&direct[..], &["--edges", "normal"]].concat());
+    let names: Vec<&str> = tree
+        .iter()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert_eq!(names, ["rind", "rind-author", "rind-lib"]);
 }
 
 #[test]
@@ -261,10 +281,16 @@ fn every_plugin_is_a_manifest_a_short_readme_and_a_source() {
 
 #[test]
 fn every_case_that_broke_once_names_the_test_that_holds_it() {
-    let code = sources(
-        &["tests/it", "tests/hostile", "host/src", "plugins", "sdk"],
-        &["rs"],
-    );
+    let [library, crates] = HOST;
+    let folders = [
+        "tests/it",
+        "tests/hostile",
+        library,
+        crates,
+        "plugins",
+        "sdk",
+    ];
+    let code = sources(&folders, &["rs"]);
     let tables = sources(&["tests/regressions"], &["toml"]);
     let check = |table| regressions::check(table, &code);
     none(tables.iter().flat_map(check).collect());

@@ -21,7 +21,7 @@ use crate::tool::schema;
 use crate::tool::subject::Subject;
 
 /// Beginning of the refusal of a call of a tool that is not there.
-pub(crate) const NO_TOOL: &str = "there is no tool `";
+pub const NO_TOOL: &str = "there is no tool `";
 
 /// Result of a call that the person was faster than.
 const SKIPPED: &str = "not run: the user said something before this call began. Read that first; make the call again if it is still \

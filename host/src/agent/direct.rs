@@ -22,7 +22,7 @@ use crate::session::Body;
 const DROPPED: &str = "[dropped: the turn before ended without a result of this call]";
 
 /// A turn in which hooks are called and nothing else happens.
-pub(crate) struct DirectTurn<'a> {
+pub struct DirectTurn<'a> {
     agent: &'a mut Agent,
     scope: Arc<TurnScope>,
     started: Instant,
@@ -60,7 +60,7 @@ impl DirectTurn<'_> {
     ///
     /// # Errors
     /// The session cannot be written.
-    pub(crate) async fn dispatch<P: Point>(
+    pub async fn dispatch<P: Point>(
         &self,
         payload: P::Payload,
         step: u32,
@@ -82,7 +82,7 @@ impl DirectTurn<'_> {
     }
 
     /// Returns the caller of this step of the turn.
-    pub(crate) fn caller(&self, step: u32) -> Caller {
+    pub fn caller(&self, step: u32) -> Caller {
         self.scope.caller(step)
     }
 
@@ -91,7 +91,7 @@ impl DirectTurn<'_> {
     ///
     /// # Errors
     /// The session cannot be written.
-    pub(crate) async fn end(self) -> Result<Option<String>, Error> {
+    pub async fn end(self) -> Result<Option<String>, Error> {
         let cost = self.scope.budget.cost();
         let summary = TurnSummary {
             stop: StopReason::Done,

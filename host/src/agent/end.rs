@@ -14,7 +14,7 @@ use crate::point::payload::{FailureReport, StopReason, TurnSummary};
 use crate::session::Body;
 
 /// Last line of the output of a turn whose model failed.
-pub(crate) const NO_ANSWER: &str = "[the model gave no answer: ";
+pub const NO_ANSWER: &str = "[the model gave no answer: ";
 
 /// Result that the model sees for a call that the user interrupted.
 const CANCELLED: &str = "[cancelled: the user interrupted the turn before this call had a result]";

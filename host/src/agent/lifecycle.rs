@@ -126,7 +126,6 @@ impl Agent {
     }
 
     /// The answers of the person that hold for the session.
-    #[cfg(feature = "cli")]
     #[must_use]
     pub(crate) fn approvals(&self) -> Arc<SessionApprovals> {
         self.approvals.clone()

@@ -30,7 +30,6 @@ mod compact;
 mod config;
 mod context;
 mod ctx;
-#[cfg(feature = "cases")]
 mod direct;
 mod emitter;
 mod end;
@@ -65,14 +64,14 @@ pub use archive::{
 };
 pub(crate) use between::Ended;
 pub(crate) use budget::Spent;
-#[cfg(feature = "cases")]
-pub(crate) use call::NO_TOOL;
+#[doc(hidden)]
+pub use call::NO_TOOL;
 pub use compact::CompactConfig;
 pub use config::AgentConfig;
-#[cfg(feature = "cases")]
-pub(crate) use direct::DirectTurn;
-#[cfg(feature = "cli")]
-pub(crate) use end::NO_ANSWER;
+#[doc(hidden)]
+pub use direct::DirectTurn;
+#[doc(hidden)]
+pub use end::NO_ANSWER;
 pub use handle::SessionHandle;
 pub(crate) use lifecycle::Agent;
 pub use outcome::{Error, TurnOutcome};

@@ -12,11 +12,9 @@
 mod json;
 pub mod number;
 mod plugins;
-#[cfg(feature = "cli")]
 mod values;
 
 pub use plugins::{HookSettings, PluginSettings, PluginsConfig};
-#[cfg(feature = "cli")]
 pub use values::Setting;
 
 use std::fmt;

@@ -17,7 +17,7 @@ use rustix::fs::OFlags;
 /// on a file system that is not mounted, and the rules in the file would silently not apply.
 /// Anything but a regular file is an error as well, because opening a named pipe would wait for a
 /// writer.
-pub(crate) fn open_if_present(path: &Path) -> io::Result<Option<File>> {
+pub fn open_if_present(path: &Path) -> io::Result<Option<File>> {
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
@@ -44,7 +44,7 @@ pub(crate) fn open_if_present(path: &Path) -> io::Result<Option<File>> {
 ///
 /// # Errors
 /// Those of [`open_if_present`], and a file that is larger or is not UTF-8.
-pub(crate) fn read_if_present(path: &Path, max_bytes: u64) -> io::Result<Option<String>> {
+pub fn read_if_present(path: &Path, max_bytes: u64) -> io::Result<Option<String>> {
     let Some(file) = open_if_present(path)? else {
         return Ok(None);
     };

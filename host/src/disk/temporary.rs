@@ -23,14 +23,14 @@ const UNLOCKED: &str = ".unlocked-";
 
 /// A private temporary folder, which is removed when this value is dropped, or by a later process.
 #[derive(Debug)]
-pub(crate) struct TemporaryFolder {
+pub struct TemporaryFolder {
     path: PathBuf,
     _lock: File,
 }
 
 impl TemporaryFolder {
     /// Creates a folder in the system's temporary folder. See [`Self::new_in`].
-    pub(crate) fn new(prefix: &str) -> io::Result<Self> {
+    pub fn new(prefix: &str) -> io::Result<Self> {
         let unlocked = format!("{UNLOCKED}{prefix}");
         Self::named(prefix, Builder::new().prefix(&unlocked).tempdir()?)
     }
@@ -66,7 +66,7 @@ impl TemporaryFolder {
         Ok(Self { path, _lock: held })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }

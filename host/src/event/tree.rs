@@ -9,7 +9,8 @@ use super::{Event, Stamped};
 
 /// A part of a turn that has a beginning and an end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
+pub enum Part {
+    /// Turn of the agent, or the whole run of a subagent.
     Agent(Arc<str>),
     /// Compaction or archival of the conversation of an agent.
     Aside(Arc<str>),
@@ -21,7 +22,7 @@ pub(crate) enum Part {
 
 impl Part {
     /// Returns the agent that contains the part. The part ends at the latest when this agent ends.
-    pub(crate) fn agent(&self) -> &Arc<str> {
+    pub fn agent(&self) -> &Arc<str> {
         match self {
             Self::Agent(agent)
             | Self::Aside(agent)
@@ -31,7 +32,7 @@ impl Part {
     }
 
     /// Returns the part that begins with an event.
-    pub(crate) fn begun(stamped: &Stamped) -> Option<Self> {
+    pub fn begun(stamped: &Stamped) -> Option<Self> {
         let agent = stamped.agent.clone();
         match &stamped.event {
             Event::TurnStart { .. } => Some(Self::Agent(agent)),
@@ -45,7 +46,7 @@ impl Part {
 
     /// Returns the part that ends with an event. A subagent ends with `subagent-end`, which comes
     /// after its turn.
-    pub(crate) fn ended(stamped: &Stamped) -> Option<Self> {
+    pub fn ended(stamped: &Stamped) -> Option<Self> {
         let agent = stamped.agent.clone();
         match &stamped.event {
             Event::TurnEnd { .. } if stamped.is_main() => Some(Self::Agent(agent)),
@@ -59,7 +60,7 @@ impl Part {
 
     /// Returns the parent part of an event, among the known parts: the tool call that the event
     /// names, otherwise an open compaction or archival, otherwise the agent.
-    pub(crate) fn above(stamped: &Stamped, is_known: impl Fn(&Self) -> bool) -> Option<Self> {
+    pub fn above(stamped: &Stamped, is_known: impl Fn(&Self) -> bool) -> Option<Self> {
         let agent = || stamped.agent.clone();
         let call = match &stamped.event {
             Event::RequestStart { call_id, .. } | Event::SubagentStart { call_id, .. } => {

@@ -96,9 +96,8 @@ impl GrantFlag {
     }
 
     /// Whether the flag names no capabilities and therefore grants all.
-    #[cfg(feature = "cli")]
     #[must_use]
-    pub(crate) fn is_for_all(&self) -> bool {
+    pub fn is_for_all(&self) -> bool {
         self.capabilities.is_empty()
     }
 

@@ -108,9 +108,8 @@ impl HeldFolder {
     }
 
     /// Holds embedded files under a path that does not exist on disk.
-    #[cfg(feature = "cli")]
     #[must_use]
-    pub(crate) fn of(
+    pub fn of(
         root: PathBuf,
         files: impl IntoIterator<Item = (Vec<String>, &'static [u8])>,
     ) -> Self {
@@ -128,17 +127,15 @@ impl HeldFolder {
 
     /// Adds another directory, which is searched for paths inside it. The digest does not include
     /// it.
-    #[cfg(feature = "cli")]
     #[must_use]
-    pub(crate) fn beside(mut self, other: Option<Arc<Self>>) -> Self {
+    pub fn beside(mut self, other: Option<Arc<Self>>) -> Self {
         self.beside = other;
         self
     }
 
     /// Adds other directories, which are included in the digest.
-    #[cfg(feature = "cli")]
     #[must_use]
-    pub(crate) fn with(mut self, others: Vec<Self>) -> Self {
+    pub fn with(mut self, others: Vec<Self>) -> Self {
         if others.is_empty() {
             return self;
         }
@@ -166,8 +163,7 @@ impl HeldFolder {
     }
 
     /// Returns the files by path components.
-    #[cfg(feature = "cli")]
-    pub(crate) fn into_files(self) -> BTreeMap<Vec<String>, Vec<u8>> {
+    pub fn into_files(self) -> BTreeMap<Vec<String>, Vec<u8>> {
         let files = self.files.into_iter();
         files
             .map(|(names, content)| (names, content.into_owned()))
@@ -235,7 +231,7 @@ impl HeldFolder {
 
 /// Returns the digest of files. Each text is preceded by its length, so that different directories
 /// cannot produce the same bytes.
-pub(crate) fn digest(files: &BTreeMap<Vec<String>, impl AsRef<[u8]>>) -> String {
+pub fn digest(files: &BTreeMap<Vec<String>, impl AsRef<[u8]>>) -> String {
     let mut hasher = blake3::Hasher::new();
     for (names, content) in files {
         for part in names.iter().map(String::as_bytes).chain([content.as_ref()]) {
@@ -501,7 +497,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "cli")]
     fn of_two_folders_each_answers_for_its_own_paths() {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), "a/plugin.toml", "read");

@@ -57,7 +57,6 @@ pub struct PluginReplacer {
 
 impl PluginReplacer {
     /// Returns the parts with which the plugins act on the session.
-    #[cfg(feature = "cases")]
     pub(super) fn handle(&self) -> Arc<dyn AgentHandle> {
         self.handle.clone()
     }

@@ -13,7 +13,6 @@ use super::loops::SharedLimits;
 use super::offers::SessionOffers;
 use super::{Error, Host, Parts, PluginReplacer};
 use crate::agent::{self, Agent, SteerHandle, TurnOutcome};
-#[cfg(feature = "cli")]
 use crate::event::Events;
 use crate::event::{Event, Observer, Stamped};
 use crate::message::{Attachment, Message, ToolSpec};
@@ -21,7 +20,6 @@ use crate::point::payload::Source;
 use crate::provider::Provider;
 use crate::session::{self, SessionSpec, Undone};
 use crate::tool::approval::Approver;
-#[cfg(feature = "cli")]
 use crate::tool::approval::SessionApprovals;
 use crate::tool::policy::Policy;
 
@@ -171,8 +169,7 @@ impl Session {
 
     /// Returns the approvals that hold for the rest of the session, to list them and to take them
     /// back.
-    #[cfg(feature = "cli")]
-    pub(crate) fn approvals(&self) -> Arc<SessionApprovals> {
+    pub fn approvals(&self) -> Arc<SessionApprovals> {
         self.agent.approvals()
     }
 
@@ -190,8 +187,7 @@ impl Session {
     }
 
     /// Returns the stream of the events, to tell of something while a turn has the session.
-    #[cfg(feature = "cli")]
-    pub(crate) fn event_stream(&self) -> Events {
+    pub fn event_stream(&self) -> Events {
         self.agent.spec().events.clone()
     }
 
@@ -298,20 +294,20 @@ impl Session {
     }
 
     /// Begins a turn in which only hooks are called.
-    #[cfg(feature = "cases")]
-    pub(crate) fn direct_turn(&mut self) -> Result<agent::DirectTurn<'_>, agent::Error> {
+    #[doc(hidden)]
+    pub fn direct_turn(&mut self) -> Result<agent::DirectTurn<'_>, agent::Error> {
         agent::DirectTurn::begin(&mut self.agent)
     }
 
     /// Returns the parts with which its plugins act on the session.
-    #[cfg(feature = "cases")]
-    pub(crate) fn handle(&self) -> std::sync::Arc<dyn crate::point::handle::AgentHandle> {
+    #[doc(hidden)]
+    pub fn handle(&self) -> std::sync::Arc<dyn crate::point::handle::AgentHandle> {
         self.replacer.handle()
     }
 
     /// Returns the tools with the checks of their arguments.
-    #[cfg(feature = "cases")]
-    pub(crate) fn tool_registry(&self) -> &crate::tool::registry::ToolRegistry {
+    #[doc(hidden)]
+    pub fn tool_registry(&self) -> &crate::tool::registry::ToolRegistry {
         &self.agent.spec().tools
     }
 

@@ -56,7 +56,6 @@ pub(crate) fn price(model: &str) -> Option<Price> {
 }
 
 /// Returns the names of the models in the table.
-#[cfg(feature = "cli")]
 pub(crate) fn names() -> impl Iterator<Item = &'static String> {
     list().models.keys()
 }

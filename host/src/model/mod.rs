@@ -12,7 +12,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use list::LIST_DATE;
-#[cfg(feature = "cli")]
 pub(crate) use list::names;
 pub(crate) use list::{longest, price};
 pub use price::Price;

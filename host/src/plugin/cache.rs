@@ -46,7 +46,7 @@ pub(crate) struct CompileCache {
 
 /// Bytes of a component with their path and digest.
 #[derive(Clone, Debug)]
-pub(crate) struct ComponentBytes {
+pub struct ComponentBytes {
     /// Path of the file that they were read from.
     pub path: PathBuf,
     /// Bytes of the whole component.
@@ -59,7 +59,7 @@ impl ComponentBytes {
     /// Reads a component of at most [`MAX_COMPONENT_BYTES`], from `held` when that covers the path.
     /// The file is read only once: the digest that the operator is asked about and the code that
     /// runs come from the same bytes.
-    pub(crate) fn read(path: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
+    pub fn read(path: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
         let bytes =
             files::read(path, held, MAX_COMPONENT_BYTES).map_err(Error::io("read", path))?;
         if bytes.len() as u64 > MAX_COMPONENT_BYTES {
@@ -77,7 +77,7 @@ impl ComponentBytes {
     }
 
     /// Returns the error for a component that was built for another host.
-    pub(crate) fn foreign(&self, message: String) -> Error {
+    pub fn foreign(&self, message: String) -> Error {
         Error::Foreign {
             path: self.path.clone(),
             message,
@@ -284,7 +284,7 @@ fn make_key(path: &Path) -> Result<(), Error> {
     }
 }
 
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
 mod tests {
     use super::super::engine::engine;
     use super::super::precompiled::Precompiled;
@@ -308,8 +308,11 @@ mod tests {
             packed.write_all(&code).unwrap();
             let code = packed.finish().unwrap();
             let digest = component.digest.clone();
+            #[expect(unsafe_code, reason = "the engine refuses what it did not compile")]
+            // SAFETY: the code is that of the component, or none at all.
+            let precompiled = unsafe { Precompiled::new([(digest, &*code.leak())]) };
             let compiler = Compiler {
-                precompiled: Precompiled::new([(digest, &*code.leak())]),
+                precompiled,
                 ..Compiler::default()
             };
             let mut is_compiled = false;

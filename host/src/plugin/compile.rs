@@ -66,10 +66,6 @@ impl Default for Compiler {
 pub(super) struct Compiled {
     pub(super) code: Vec<u8>,
     /// Reason why the kernel did not confine the compile process; `None` if it did.
-    #[cfg_attr(
-        not(feature = "cli"),
-        expect(dead_code, reason = "`rind doctor` says it")
-    )]
     pub(super) unconfined: Option<String>,
 }
 

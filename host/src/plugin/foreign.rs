@@ -80,7 +80,7 @@ pub(super) fn check(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// Describes a core module that was found instead of a component; `None` for anything else.
-pub(crate) fn module(bytes: &[u8]) -> Option<String> {
+pub fn module(bytes: &[u8]) -> Option<String> {
     let mut payloads = Parser::new(0).parse_all(bytes);
     let Some(Ok(Payload::Version { encoding, .. })) = payloads.next() else {
         return None;
@@ -128,7 +128,7 @@ pub(super) fn wasi(interface: &str) -> Option<String> {
 /// Describes a valid component that the engine refuses because it needs disabled proposals; `None`
 /// for a component that is not valid at all. Validates the bytes several times, so it belongs in
 /// the compile process.
-pub(crate) fn proposals(bytes: &[u8]) -> Option<String> {
+pub fn proposals(bytes: &[u8]) -> Option<String> {
     let is_valid = |features| {
         let mut validator = Validator::new_with_features(features);
         validator.validate_all(bytes).is_ok()

@@ -13,7 +13,7 @@ use super::meter::Meter;
 pub(super) const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Maximum memory that a manifest may ask for. A Python guest fits.
-pub(crate) const MAX_MEMORY_BYTES: u64 = 256 << 20;
+pub const MAX_MEMORY_BYTES: u64 = 256 << 20;
 
 /// Maximum number of elements over all tables. A Rust guest has a few hundred, CPython some ten
 /// thousand.

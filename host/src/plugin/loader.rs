@@ -305,17 +305,11 @@ fn start(error: wasmtime::Error) -> Error {
 
 /// Replaces an error of the engine about types by one that names the interface and the type, where
 /// the component was built with another copy of the contract.
-#[cfg(feature = "cli")]
 fn skewed(component: &[u8], error: Error) -> Error {
     match error {
         Error::Start { .. } => contract::skew::find(component).unwrap_or(error),
         error => error,
     }
-}
-
-#[cfg(not(feature = "cli"))]
-fn skewed(_: &[u8], error: Error) -> Error {
-    error
 }
 
 /// The whole manifest as text; comments and order do not count.

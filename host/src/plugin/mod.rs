@@ -15,7 +15,8 @@ mod astray;
 #[doc(hidden)]
 pub mod authority;
 mod bindings;
-pub(crate) mod cache;
+#[doc(hidden)]
+pub mod cache;
 pub mod commands;
 pub mod compile;
 #[doc(hidden)]
@@ -29,7 +30,8 @@ mod engine_config;
 pub mod error;
 mod exports;
 mod files;
-pub(crate) mod foreign;
+#[doc(hidden)]
+pub mod foreign;
 mod hooks;
 mod host;
 mod imports;
@@ -37,7 +39,8 @@ mod imports;
 pub mod inspect;
 pub mod installed;
 mod instance;
-pub(crate) mod limits;
+#[doc(hidden)]
+pub mod limits;
 pub mod load;
 mod loader;
 pub mod loops;
@@ -50,7 +53,8 @@ pub mod open;
 pub mod precompiled;
 #[doc(hidden)]
 pub mod prompts;
-pub(crate) mod protected;
+#[doc(hidden)]
+pub mod protected;
 pub mod relied;
 mod required;
 mod sanitize;
@@ -61,8 +65,9 @@ mod stderr;
 pub mod store;
 #[doc(hidden)]
 pub mod surface;
-pub(crate) mod tools;
-#[cfg(feature = "cli")]
-pub(crate) mod trial;
+#[doc(hidden)]
+pub mod tools;
+#[doc(hidden)]
+pub mod trial;
 
 pub use error::Error;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Native code by the digest of its component, compressed with gzip. Empty by default.
 ///
-/// Only this crate can create a non-empty set, because the code is executed without a check.
+/// A non-empty set is `unsafe` to create, because the code is executed without a check.
 #[derive(Clone, Default)]
 pub struct Precompiled(Arc<BTreeMap<String, &'static [u8]>>);
 
@@ -20,8 +20,15 @@ debug_some!(Precompiled, self, components = self.0.len());
 impl Precompiled {
     /// Creates a set from pairs: the digest of a component, as `sha256:` and 64 hex digits, and its
     /// native code.
-    #[cfg(feature = "cli")]
-    pub(crate) fn new(code: impl IntoIterator<Item = (String, &'static [u8])>) -> Self {
+    ///
+    /// # Safety
+    /// Each code was compiled by this engine, with its settings, from the component of that digest, and nobody could change it
+    /// since.
+    #[expect(
+        unsafe_code,
+        reason = "only its maker knows where native code comes from"
+    )]
+    pub unsafe fn new(code: impl IntoIterator<Item = (String, &'static [u8])>) -> Self {
         Self(Arc::new(code.into_iter().collect()))
     }
 

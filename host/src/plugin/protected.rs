@@ -5,13 +5,11 @@
 
 use std::borrow::Cow;
 
-#[cfg(feature = "cli")]
 use super::discover::{Found, Source, discover};
 use super::load::LoadOptions;
 use super::manifest::Manifest;
 use crate::config::PluginSettings;
 use crate::grant::Trust;
-#[cfg(feature = "cli")]
 use crate::grant::held::HeldFolder;
 use crate::grant::policy::Policy;
 use crate::paths::ADMIN_POLICY;
@@ -20,14 +18,13 @@ use crate::paths::ADMIN_POLICY;
 const NAMES: &[&str] = &[rind_audit::PLUGIN];
 
 #[must_use]
-pub(crate) fn is_protected(name: &str) -> bool {
+pub fn is_protected(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
 /// Returns the protected plugins in `sources`. Directories covered by `held` are read from memory.
-#[cfg(feature = "cli")]
 #[must_use]
-pub(crate) fn among(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
+pub fn among(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
     let mut found = discover(sources, held);
     found.retain(|found| {
         // Without a manifest, use the directory's name: the plugin is broken, and must be reported
@@ -46,7 +43,7 @@ pub(crate) fn among(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found>
 
 /// Returns the message that refuses to disable a protected plugin. `what` is the attempted change.
 #[must_use]
-pub(crate) fn refusal(what: &str, plugin: &str) -> String {
+pub fn refusal(what: &str, plugin: &str) -> String {
     format!(
         "plugin {plugin} runs despite {what}: only the administrator can switch it off, with `disable = true` under \
          [plugins.{plugin}] in {ADMIN_POLICY}"

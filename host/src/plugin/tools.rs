@@ -28,7 +28,7 @@ use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_TOOLS_PER_PLUGIN, is_tool
 use crate::tool::{Tool, ToolCtx, ToolOutput, schema};
 
 /// Names of the built-in tools; a plugin's tool with such a name is not offered.
-pub(crate) const BUILT_IN_TOOLS: [&str; 7] = [
+pub const BUILT_IN_TOOLS: [&str; 7] = [
     "bash",
     "edit_file",
     "list_files",
@@ -115,7 +115,7 @@ pub(super) struct WasmTool {
 const TOOL_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Maximum deadline that a manifest may set for its tools.
-pub(crate) const MAX_TOOL_DEADLINE: Duration = Duration::from_secs(600);
+pub const MAX_TOOL_DEADLINE: Duration = Duration::from_secs(600);
 
 /// Returns the deadline of a plugin's tools.
 pub(super) fn deadline(manifest: &Manifest) -> Duration {

@@ -21,7 +21,7 @@ const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Starts the engine, runs an endless loop, and returns the time until it was stopped.
-pub(crate) fn stops_endless_loop() -> Result<Duration, Error> {
+pub fn stops_endless_loop() -> Result<Duration, Error> {
     let failed = |message: String| Error::Start { message };
     let engine = engine()?;
     let module = Module::from_binary(&engine, ENDLESS).map_err(|e| failed(format!("{e:#}")))?;
@@ -52,7 +52,7 @@ pub(crate) fn stops_endless_loop() -> Result<Duration, Error> {
 
 /// Compiles the smallest component like any other. Returns the duration, and the reason why the
 /// compile process was not confined, if it was not.
-pub(crate) async fn compiles(
+pub async fn compiles(
     compiler: &Compiler,
     cache: &Path,
 ) -> Result<(Duration, Option<String>), Error> {
@@ -67,7 +67,7 @@ pub(crate) async fn compiles(
 }
 
 /// Opens the cache of native code, which creates its private directory and its key.
-pub(crate) fn opens_cache(folder: &Path, key: &Path) -> Result<(), Error> {
+pub fn opens_cache(folder: &Path, key: &Path) -> Result<(), Error> {
     CompileCache::open(folder, key)?;
     // Create and remove a file: otherwise a read-only cache would be noticed only when it is
     // needed.

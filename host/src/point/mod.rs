@@ -23,7 +23,8 @@ pub mod outcome;
 pub mod payload;
 pub(crate) mod quarantine;
 pub mod registry;
-pub(crate) mod streaming;
+#[doc(hidden)]
+pub mod streaming;
 pub mod trace;
 
 use futures_util::future::BoxFuture;

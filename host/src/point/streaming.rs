@@ -76,7 +76,7 @@ impl Streaming {
 }
 
 /// Whether a hook, among `all` that will be called, prevents streaming.
-pub(crate) fn holds<'a>(spec: &HookSpec, mut all: impl Iterator<Item = &'a HookSpec>) -> bool {
+pub fn holds<'a>(spec: &HookSpec, mut all: impl Iterator<Item = &'a HookSpec>) -> bool {
     // A hook that blocks on failure can refuse, regardless of its rights.
     let is_judge = JUDGING.contains(&&*spec.point)
         && (spec.on_failure == OnFailure::Block

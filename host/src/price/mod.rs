@@ -76,8 +76,7 @@ impl Prices {
     }
 
     /// Returns the names of models that have a price, the operator's first.
-    #[cfg(feature = "cli")]
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         let listed = model::names().cloned();
         self.0.keys().cloned().chain(listed).collect()
     }

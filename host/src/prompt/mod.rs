@@ -15,8 +15,8 @@
 
 mod files;
 mod host;
-#[cfg(feature = "cli")]
-pub(crate) mod ledger;
+#[doc(hidden)]
+pub mod ledger;
 
 pub(crate) use files::{ReadRules, below, context_files};
 pub(crate) use host::{HostFacts, host_part, host_parts};

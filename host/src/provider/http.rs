@@ -111,7 +111,7 @@ impl HttpConfig {
 
 /// Installs ring as the crypto provider of rustls. Call before building a `reqwest::Client`:
 /// without a default provider the builder panics.
-pub(crate) fn install_tls() {
+pub fn install_tls() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // An error means that a default is already installed, which works as well.

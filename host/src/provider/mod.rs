@@ -50,12 +50,13 @@ pub use ask::Ask;
 pub use client::connect;
 pub use error::Error;
 pub use http::HttpConfig;
-pub(crate) use http::install_tls;
+#[doc(hidden)]
+pub use http::install_tls;
 pub use images::Images;
 pub use mend::Mend;
 pub use named::{NamedProvider, ProvidersConfig};
-#[cfg(feature = "cli")]
-pub(crate) use preset::{issuer, local_servers};
+#[doc(hidden)]
+pub use preset::{issuer, local_servers};
 pub use select::{Choice, KeySource, Keys, ProviderConfig, Selected, select};
 pub use wire::Wire;
 

@@ -15,10 +15,6 @@ use super::{Mend, Wire, anthropic, gemini, openai};
 pub(super) struct Preset {
     pub(super) name: &'static str,
     /// Display name.
-    #[cfg_attr(
-        not(feature = "cli"),
-        expect(dead_code, reason = "only the command line asks people")
-    )]
     pub(super) title: &'static str,
     pub(super) wire: Wire,
     /// Base URL; `Err` with an example if it differs for each customer.
@@ -270,8 +266,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 
 /// Recognizes the issuer of a key by the prefix of the key. Returns the provider and the variable
 /// for its key.
-#[cfg(feature = "cli")]
-pub(crate) fn issuer(key: &str) -> Option<(&'static str, &'static str)> {
+pub fn issuer(key: &str) -> Option<(&'static str, &'static str)> {
     let issuers = [
         ("sk-ant-", "anthropic"),
         ("sk-or-", "openrouter"),
@@ -284,8 +279,7 @@ pub(crate) fn issuer(key: &str) -> Option<(&'static str, &'static str)> {
 }
 
 /// Returns the local servers: preset name, display name, base URL.
-#[cfg(feature = "cli")]
-pub(crate) fn local_servers() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+pub fn local_servers() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let local = PRESETS.iter().filter(|preset| preset.is_local);
     local.filter_map(|preset| Some((preset.name, preset.title, preset.url.ok()?)))
 }

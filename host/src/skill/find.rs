@@ -18,11 +18,9 @@ use super::origin::Installed;
 use super::snapshot::Skills;
 use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
-#[cfg(feature = "cli")]
-pub(crate) use read::content;
+pub use read::content;
 use walk::Walk;
-#[cfg(feature = "cli")]
-pub(crate) use walk::is_skipped;
+pub use walk::is_skipped;
 
 /// Name of the directory of skills, in a plugin, in the user's settings directory and in `.rind`.
 pub const FOLDER: &str = "skills";
@@ -31,7 +29,7 @@ pub const FOLDER: &str = "skills";
 pub const FILE: &str = "SKILL.md";
 
 /// Name of the side file, used by the format without a version.
-pub(crate) const SIDE_FILE: &str = "SKILL.json";
+pub const SIDE_FILE: &str = "SKILL.json";
 
 /// Directory of skills.
 #[derive(Clone, Debug)]

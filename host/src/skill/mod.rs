@@ -29,20 +29,20 @@ pub use catalogue::{Catalogue, MAX_ENTRY_CHARS, budget_chars};
 pub use check::{Surroundings, check};
 pub use expand::SkillArguments;
 pub use find::{FILE, FOLDER, Root, discover, project_roots, user_roots};
-#[cfg(feature = "cli")]
-pub(crate) use find::{SIDE_FILE, content, is_skipped};
+#[doc(hidden)]
+pub use find::{SIDE_FILE, content, is_skipped};
 pub use left_out::{LeftOutCause, LeftOutSkill};
 pub use model::{
     AllAvailable, Available, Context, Diagnostic, GeneratedFrom, Interaction, Invocation, Requires,
     Severity, Shadowed, Skill, Source, Unusable,
 };
 pub use name::key;
-#[cfg(feature = "cli")]
-pub(crate) use origin::is_plain_name;
+#[doc(hidden)]
+pub use origin::is_plain_name;
 pub use origin::{Installed, Origin, label};
 pub use parse::{FORMAT, MAX_FILE_BYTES, SkillFile, known_keys, parse_text};
 pub use scope::{Spare, ToolPattern, ToolScope};
 pub use snapshot::Skills;
-#[cfg(feature = "cli")]
-pub(crate) use write::front_matter;
+#[doc(hidden)]
+pub use write::front_matter;
 pub use write::{Lost, WriteError, difference, to_open, to_v1};

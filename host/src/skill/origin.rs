@@ -59,7 +59,7 @@ pub fn label(text: &str) -> Option<String> {
 
 /// Whether every program accepts the text as the name of a skill.
 #[must_use]
-pub(crate) fn is_plain_name(name: &str) -> bool {
+pub fn is_plain_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     (1..=64).contains(&name.len())
         && name.chars().all(is_plain)

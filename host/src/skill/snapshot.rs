@@ -131,8 +131,7 @@ impl Skills {
     }
 
     /// Returns identity, file and source of everything that was found, used or not.
-    #[cfg(feature = "cli")]
-    pub(crate) fn places(&self) -> impl Iterator<Item = (&str, &Path, &Source)> {
+    pub fn places(&self) -> impl Iterator<Item = (&str, &Path, &Source)> {
         let used = self.skills.iter();
         let skills = used.chain(self.shadowed.iter().map(|one| &one.skill));
         let skills = skills.map(|one| (&*one.id, &*one.file, &one.source));

@@ -24,7 +24,7 @@ pub(crate) fn count(text: &str) -> u64 {
 /// and at least half of it for encoded data and other scripts. For display, and to decide whether
 /// counting is necessary.
 #[must_use]
-pub(crate) fn estimate(text: &str) -> u64 {
+pub fn estimate(text: &str) -> u64 {
     let mut tokens = 0;
     let mut rest = text;
     while let Some(first) = rest.chars().next() {

@@ -14,11 +14,12 @@ pub mod preview;
 #[doc(hidden)]
 pub mod process;
 pub mod registry;
-pub(crate) mod repository;
+#[doc(hidden)]
+pub mod repository;
 #[doc(hidden)]
 pub mod run;
-#[cfg(feature = "cli")]
-pub(crate) mod sandbox;
+#[doc(hidden)]
+pub mod sandbox;
 #[doc(hidden)]
 pub mod schema;
 pub mod subject;

@@ -5,7 +5,6 @@
 //! call that the policy denies. If several rules match, a denying one wins, otherwise the
 //! narrowest. Start from [`ToolPolicy::decide`].
 
-#[cfg(feature = "cli")]
 mod overview;
 mod rule;
 
@@ -14,8 +13,8 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-#[cfg(feature = "cli")]
-pub(crate) use overview::Overview;
+#[doc(hidden)]
+pub use overview::Overview;
 pub use rule::PolicyRule;
 
 use super::command::{Command, CommandPattern, MAX_BYTES, Matched};

@@ -24,7 +24,7 @@ use crate::git::{COMMON, is_repository, is_repository_with};
 use settings::is_harmless;
 
 pub(super) use record::CommandRecord;
-pub(crate) use record::judge_interrupted;
+pub use record::judge_interrupted;
 
 /// Limits of a search, so that the cost is bounded for any workspace.
 #[derive(Clone, Copy)]

@@ -15,7 +15,7 @@ use crate::config::{Section, number};
 /// Whether commands must run confined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Need {
+pub enum Need {
     /// Commands run confined or not at all.
     #[default]
     Required,
@@ -29,7 +29,7 @@ pub(crate) enum Need {
 /// Choice of the mechanism that confines commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Choice {
+pub enum Choice {
     /// First mechanism that works, in the order below.
     #[default]
     Auto,
@@ -44,7 +44,7 @@ pub(crate) enum Choice {
 /// Confinement of commands and scripts. A path may begin with `~/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct SandboxConfig {
+pub struct SandboxConfig {
     /// Whether the commands of `bash` must run confined. Default: required.
     pub bash: Option<Need>,
     /// Confinement of commands. Default: auto.
@@ -85,13 +85,13 @@ pub(crate) struct SandboxConfig {
 impl SandboxConfig {
     /// Returns whether commands must run confined.
     #[must_use]
-    pub(crate) fn need(&self) -> Need {
+    pub fn need(&self) -> Need {
         self.bash.unwrap_or_default()
     }
 
     /// Returns the resource limits of a command.
     #[must_use]
-    pub(crate) fn limits(&self) -> Limits {
+    pub fn limits(&self) -> Limits {
         let usual = Limits::default();
         let bytes = |mb: Option<u64>, usual| mb.map_or(usual, |mb| mb.saturating_mul(1 << 20));
         Limits {
@@ -113,7 +113,7 @@ impl Section for SandboxConfig {
 /// which ends the leftover processes of unconfined commands. `retried` is a confinement that failed
 /// and that each call tries to set up again.
 #[must_use]
-pub(crate) fn commands(
+pub fn commands(
     config: &SandboxConfig,
     detected: &Result<Detected, Obstacle>,
     keeper: Option<PathBuf>,

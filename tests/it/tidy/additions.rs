@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::table::Part;
-use super::tree::{has_word, sources};
+use super::tree::{HOST, has_word, sources};
 
 /// Page that holds the lists.
 pub(super) const FILE: &str = ".github/ARCHITECTURE.md";
@@ -40,10 +40,15 @@ const EXAMPLES: &[Example] = &[
 
 /// The lists as they must be.
 pub(super) fn parts() -> impl Iterator<Item = Part> {
-    let mut sources = sources(
-        &["host/src", "sdk/rust/src", "sdk/rust/macros/src", "wit"],
-        &["rs", "wit", "in"],
-    );
+    let [library, crates] = HOST;
+    let folders = [
+        library,
+        crates,
+        "sdk/rust/src",
+        "sdk/rust/macros/src",
+        "wit",
+    ];
+    let mut sources = sources(&folders, &["rs", "wit", "in"]);
     sources.retain(|source| !source.path.starts_with("wit/released/"));
     EXAMPLES.iter().map(move |example| {
         let names = |text: &str| example.words.iter().any(|word| has_word(text, word));

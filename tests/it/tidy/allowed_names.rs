@@ -34,7 +34,7 @@ const RULES: &[Rule] = &[
             ("host/src/egress/", "it is the way out for plugins"),
             ("host/src/provider/", "it talks to the operator's model"),
             (
-                "host/src/package/registry/",
+                "host/crates/package/src/registry/",
                 "it downloads what the operator installs",
             ),
         ],
@@ -61,7 +61,7 @@ const RULES: &[Rule] = &[
         ],
         allowed: &[
             (
-                "host/src/cli/",
+                "host/crates/cli/src/",
                 "it is what people use; everything below it tells its caller or traces",
             ),
             (
@@ -75,7 +75,7 @@ const RULES: &[Rule] = &[
     Rule {
         names: &["clap", "clap_complete", "clap_mangen"],
         allowed: &[(
-            "host/src/cli/",
+            "host/crates/cli/src/",
             "it resolves arguments to the settings of a run",
         )],
         why: "the operator's rules hold for programs without a command line too",
@@ -83,9 +83,12 @@ const RULES: &[Rule] = &[
     Rule {
         names: &["std::env", "env::"],
         allowed: &[
-            ("host/src/cli/", "it hands out what the rest may know"),
             (
-                "host/src/operator/environment.rs",
+                "host/crates/cli/src/",
+                "it hands out what the rest may know",
+            ),
+            (
+                "host/crates/operator/src/environment.rs",
                 "it splits and joins values of PATH, and reads no variable",
             ),
             (
@@ -158,7 +161,7 @@ fn each_is_found_where_it_must_not_stand() {
         ("host/src/plugin/a.rs", "\nuse reqwest::Client;"),
         ("host/src/tool/a.rs", "\nTcpStream::connect(host)"),
         ("host/src/plugin/a.rs", "\nlet c = Command::new(\"sh\");"),
-        ("host/src/cli/a.rs", "\nuse std::process::Command;"),
+        ("host/crates/cli/src/a.rs", "\nuse std::process::Command;"),
         ("host/src/tool/a.rs", "\nprintln!(\"x\");"),
         (
             "host/src/tool/a.rs",
@@ -166,7 +169,7 @@ fn each_is_found_where_it_must_not_stand() {
         ),
         ("host/src/paths.rs", "\nlet home = env::var(\"HOME\");"),
         ("host/src/paths.rs", "\nuse std::env;"),
-        ("host/src/operator/a.rs", "\nuse clap::Parser;"),
+        ("host/crates/operator/src/a.rs", "\nuse clap::Parser;"),
         ("host/src/paths.rs", "\nlet here = std::env::current_dir();"),
     ];
     for (path, text) in table {
@@ -188,7 +191,7 @@ fn where_they_belong_and_in_other_senses_they_are_fine() {
             "Command::new(\"sh\").current_dir(x)",
         ),
         (
-            "host/src/cli/a.rs",
+            "host/crates/cli/src/a.rs",
             "println!(\"{:?}\", std::env::current_dir());",
         ),
         (
@@ -196,11 +199,11 @@ fn where_they_belong_and_in_other_senses_they_are_fine() {
             "let text = state.stderr(); // not println!()",
         ),
         (
-            "host/src/cli/a.rs",
+            "host/crates/cli/src/a.rs",
             "let version = env!(\"CARGO_PKG_VERSION\");",
         ),
         (
-            "host/src/author/a.rs",
+            "host/crates/author/src/a.rs",
             "let version = env!(\"CARGO_PKG_VERSION\");",
         ),
     ];

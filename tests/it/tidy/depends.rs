@@ -50,7 +50,7 @@ pub(super) fn check_library(tree: &BTreeSet<String>) -> Vec<String> {
 }
 
 /// Crates whose features differ: the tests have a trace and a version of the contract to come built in.
-const OWN: [&str; 2] = ["rind", "rind-lib"];
+const OWN: [&str; 3] = ["rind", "rind-cli", "rind-lib"];
 
 /// Crates that are built once for the program alone and once more for it and the tests, because their features differ.
 pub(super) fn check_shared(alone: &BTreeSet<String>, with_tests: &BTreeSet<String>) -> Vec<String> {

@@ -79,6 +79,9 @@ fn module_path(path: &str) -> Option<String> {
         ("hostile".to_owned(), rest)
     } else if let Some(rest) = path.strip_prefix("host/src/") {
         ("rind".to_owned(), rest)
+    } else if let Some(rest) = path.strip_prefix("host/crates/") {
+        let (name, rest) = rest.split_once("/src/")?;
+        (format!("rind::{name}"), rest)
     } else if let Some(rest) = path.strip_prefix("sdk/rust/src/") {
         ("rind_sdk".to_owned(), rest)
     } else {

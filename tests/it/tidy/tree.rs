@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 /// Folders of generated files. `.git` may be a file.
 const MADE: &[&str] = &[".git", "__pycache__", "node_modules", ".venv"];
 
+/// Sources of the host: those of the library and of the crates above it.
+pub(super) const HOST: [&str; 2] = ["host/src", "host/crates"];
+
 /// One text file.
 pub(super) struct Source {
     /// Path from the root, with `/`.

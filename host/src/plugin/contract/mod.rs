@@ -8,7 +8,6 @@
 #[cfg(feature = "evolution")]
 #[path = "../../../../tests/evolution/next.rs"]
 mod next;
-#[cfg(feature = "cli")]
 pub mod skew;
 pub mod stamp;
 
@@ -28,7 +27,7 @@ const PACKAGE: &str = "rind:plugin/";
 pub const CURRENT: &str = version_of(include_str!("../../../../wit/world.wit"));
 
 /// Files of the contract. Released versions are in subdirectories.
-pub(crate) static WIT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
+pub static WIT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
 
 /// Adds the functions of one interface to its instance in a linker.
 pub(super) type Link = fn(&mut LinkerInstance<'_, HostState>) -> wasmtime::Result<()>;
@@ -134,7 +133,6 @@ fn is_same_line(a: &Version, b: &Version) -> bool {
 }
 
 /// Whether a version is semver-compatible with the current contract.
-#[cfg(feature = "cli")]
 fn is_line_of_current(version: &str) -> bool {
     let (version, current) = (Version::parse(version), Version::parse(CURRENT));
     version.is_ok_and(|version| current.is_ok_and(|current| is_same_line(&version, &current)))

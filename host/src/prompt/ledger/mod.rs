@@ -23,7 +23,7 @@ use compare::{broken, compare};
 /// Cache breakpoint: a position up to which the provider is asked to cache the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Border {
+pub enum Border {
     /// After the tool definitions.
     Tools,
     /// After the stable tier.
@@ -48,7 +48,7 @@ impl Border {
 /// Change of a part since the previous turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Change {
+pub enum Change {
     Kept,
     Added,
     /// The text or the source changed.
@@ -57,7 +57,7 @@ pub(crate) enum Change {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct PartRow {
+pub struct PartRow {
     /// The part. A removed part is shown as it was in the previous turn.
     #[serde(flatten)]
     pub part: PromptRow,
@@ -68,7 +68,7 @@ pub(crate) struct PartRow {
 /// The first cache breakpoint that is not valid any more since the previous turn. Later breakpoints
 /// are invalid as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Broken {
+pub struct Broken {
     /// First invalid breakpoint.
     pub border: Border,
     /// Causes, as phrases for the user.
@@ -77,7 +77,7 @@ pub(crate) struct Broken {
 
 /// A hook that changed the request after the parts were collected.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(crate) struct Rewrite {
+pub struct Rewrite {
     /// Extension point of the hook.
     pub point: String,
     /// Name of the hook's plugin.
@@ -86,7 +86,7 @@ pub(crate) struct Rewrite {
 
 /// Usage of one provider call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct StepCost {
+pub struct StepCost {
     /// Number of the step.
     pub step: u32,
     /// Name of the requested model.
@@ -101,7 +101,7 @@ pub(crate) struct StepCost {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct TurnLedger {
+pub struct TurnLedger {
     /// Number of the turn.
     pub turn: u32,
     /// Start of the turn, in milliseconds since 1970.
@@ -125,7 +125,7 @@ pub(crate) struct TurnLedger {
 
 /// Returns the ledger of every turn that built a prompt, oldest first.
 #[must_use]
-pub(crate) fn turns(entries: &[Entry]) -> Vec<TurnLedger> {
+pub fn turns(entries: &[Entry]) -> Vec<TurnLedger> {
     let mut reader = Reader::default();
     for entry in entries {
         reader.take(entry);

@@ -97,7 +97,7 @@ impl Found<'_> {
 /// Reads a file; `None` if there is none. Follows a symlink only if `follows`, and refuses it
 /// otherwise. A file that exists but cannot be read is an error, because it may contain a
 /// restriction.
-pub(crate) fn content<'a>(
+pub fn content<'a>(
     path: &Path,
     follows: bool,
     held: Option<&'a HeldFolder>,

@@ -285,7 +285,7 @@ fn holds_bundles(dir: &Path) -> bool {
 }
 
 /// Whether directories of this name are skipped.
-pub(crate) fn is_skipped(name: &str) -> bool {
+pub fn is_skipped(name: &str) -> bool {
     name.starts_with('.') || SKIPPED.contains(&name)
 }
 

@@ -41,8 +41,7 @@ impl From<Unusable> for WriteError {
 }
 
 /// Writes a front matter with these values, including its opening and closing lines.
-#[cfg(feature = "cli")]
-pub(crate) fn front_matter(values: &serde_json::Value) -> String {
+pub fn front_matter(values: &serde_json::Value) -> String {
     const START: (usize, usize) = (1, 1);
     let entries = match Node::of(values, START).kind {
         NodeKind::Mapping(entries) => entries,

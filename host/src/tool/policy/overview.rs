@@ -8,25 +8,25 @@ use crate::message::ToolSpec;
 
 /// Rules for the calls of one tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Overview {
+pub struct Overview {
     /// Decision on a call that no narrower rule matches.
-    pub(crate) decision: Rule,
+    pub decision: Rule,
     /// Rule or default that decided.
-    pub(crate) by: String,
+    pub by: String,
     /// Rules on some of its calls, limited to a command or path.
-    pub(crate) narrower: Vec<NarrowRule>,
+    pub narrower: Vec<NarrowRule>,
 }
 
 /// A rule on some calls of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct NarrowRule {
-    pub(crate) decision: Rule,
-    pub(crate) rule: String,
+pub struct NarrowRule {
+    pub decision: Rule,
+    pub rule: String,
 }
 
 impl ToolPolicy {
     /// Returns the rules for a tool, without modes and hooks.
-    pub(crate) fn overview(&self, spec: &ToolSpec) -> Overview {
+    pub fn overview(&self, spec: &ToolSpec) -> Overview {
         let ruling = self.ruling_of(spec, Facet::Whole);
         let rules = self.rules.iter().enumerate();
         let narrower = rules.filter(|(_, rule)| rule.is_of_some_calls(spec));

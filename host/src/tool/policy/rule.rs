@@ -178,7 +178,6 @@ impl PolicyRule {
     }
 
     /// Whether the rule matches this tool but only some of its calls.
-    #[cfg(feature = "cli")]
     pub(super) fn is_of_some_calls(&self, spec: &ToolSpec) -> bool {
         self.is_of(spec) && (self.command.is_some() || self.path.is_some())
     }

@@ -81,8 +81,7 @@ impl Captured {
     }
 
     /// Returns the output unchanged; `None` if bytes were dropped.
-    #[cfg(feature = "cli")]
-    pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
+    pub fn bytes(&self) -> Option<Vec<u8>> {
         let (front, back) = self.tail.as_slices();
         self.is_whole().then(|| [&self.head, front, back].concat())
     }

@@ -163,7 +163,8 @@ impl CommandRecord {
 
 /// Judges the files of interrupted commands: renames those that git would run, and removes the
 /// records. Returns a line for each file, and for each record that cannot be read.
-pub(crate) fn judge_interrupted(folder: &Path) -> Vec<String> {
+#[must_use]
+pub fn judge_interrupted(folder: &Path) -> Vec<String> {
     let Ok(dir) = Dir::open_ambient_dir(folder, ambient_authority()) else {
         // No command was ever confined, or none can be recorded, which refuses the next.
         return Vec::new();

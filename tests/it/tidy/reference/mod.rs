@@ -81,7 +81,7 @@ fn cell(text: &str) -> String {
 
 /// Sources of the host without tests.
 fn host() -> Vec<tree::Source> {
-    let mut sources = tree::sources(&["host/src"], &["rs"]);
+    let mut sources = tree::sources(&tree::HOST, &["rs"]);
     sources
         .retain(|source| !source.path.ends_with("/tests.rs") && !source.path.contains("/tests/"));
     for source in &mut sources {

@@ -50,7 +50,7 @@ pub(super) fn page() -> Page {
 
 /// The file with the defaults, wherever it is.
 fn starter() -> String {
-    let files: Vec<Source> = tree::sources(&["host/src"], &["toml"]);
+    let files: Vec<Source> = tree::sources(&tree::HOST, &["toml"]);
     let mut files = files.into_iter();
     let file = files.find(|file| file.path.ends_with(&format!("/{STARTER}")));
     file.expect("a file has the defaults").text

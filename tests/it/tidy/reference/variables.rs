@@ -137,9 +137,12 @@ const OTHERS: &[(&str, &str)] = &[
         "reasons and statuses of the API",
     ),
     ("host/src/tool/process/", "variables of started processes"),
-    ("host/src/author/compilation.rs", "variables of builds"),
     (
-        "host/src/package/skill/git/",
+        "host/crates/author/src/compilation.rs",
+        "variables of builds",
+    ),
+    (
+        "host/crates/package/src/skill/git/",
         "variables that are set for git",
     ),
     (
@@ -151,13 +154,13 @@ const OTHERS: &[(&str, &str)] = &[
         "a variable that is set for the compiler",
     ),
     (
-        "host/src/cli/worker.rs",
+        "host/crates/cli/src/worker.rs",
         "a variable that is set for the worker",
     ),
     ("host/src/skill/", "names in texts of skills"),
     ("host/src/secret/", "names in rules for secrets"),
-    ("host/src/check/", "names in texts of faults"),
-    ("host/src/derive/", "names in sources that are read"),
+    ("host/crates/check/src/", "names in texts of faults"),
+    ("host/crates/derive/src/", "names in sources that are read"),
 ];
 
 const PRESETS: &str = "host/src/provider/preset.rs";

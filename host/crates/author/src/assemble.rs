@@ -1,0 +1,203 @@
+//! Writes the files of a built plugin to the location that Rind loads them from, each atomically.
+//!
+//! An existing plugin is replaced only when the new directory is complete, so that a session never
+//! loads half of a build. Directories that are not plugins are never replaced, and symlinks are
+//! refused.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::BuildError;
+use super::folder::{PluginFolder, file_error};
+use rind_lib::disk::exchange;
+
+/// Maximum depth of a plugin's directory.
+const MAX_DEPTH: u32 = 16;
+
+/// Files and directories that belong to a plugin, in addition to the component, each with its
+/// maximum depth.
+const PARTS: [(&str, u32); 4] = [
+    ("plugin.toml", 0),
+    ("README.md", 0),
+    ("prompts", MAX_DEPTH),
+    ("skills", MAX_DEPTH),
+];
+
+/// Writes the component to the path in the crate's own directory that its manifest names. Returns
+/// that path.
+pub(super) fn in_place(plugin: &PluginFolder, component: &[u8]) -> Result<PathBuf, BuildError> {
+    let path = plugin.dir.join(&plugin.component);
+    write(&path, component).map_err(|source| file_error(&plugin.name, &path, source))?;
+    Ok(path)
+}
+
+/// Creates `OUT/NAME` from the crate's directory and the component. Replaces the output of an
+/// earlier build unless it is identical. Returns the path of the component.
+pub(super) fn in_out(
+    plugin: &PluginFolder,
+    component: &[u8],
+    out: &Path,
+) -> Result<PathBuf, BuildError> {
+    let place = out.join(&plugin.name);
+    if place.symlink_metadata().is_ok() && !place.join("plugin.toml").is_file() {
+        return Err(BuildError::InTheWay {
+            plugin: plugin.name.clone(),
+            path: place,
+        });
+    }
+    assemble(plugin, component, out, &place)
+        .map_err(|source| file_error(&plugin.name, &place, source))?;
+    Ok(place.join(&plugin.component))
+}
+
+fn assemble(plugin: &PluginFolder, component: &[u8], out: &Path, place: &Path) -> io::Result<()> {
+    fs::create_dir_all(out)?;
+    let fresh = tempfile::Builder::new()
+        .prefix(&format!(".{}.", plugin.name))
+        .permissions(fs::Permissions::from_mode(0o755))
+        .tempdir_in(out)?;
+    for (name, depth) in PARTS {
+        let from = plugin.dir.join(name);
+        if from.symlink_metadata().is_ok() {
+            copy(&from, &fresh.path().join(name), depth)?;
+        }
+    }
+    write(&fresh.path().join(&plugin.component), component)?;
+    // Two concurrent builds into one directory must not exchange each other's output away. The lock
+    // is released with the handle. If the file system cannot lock directories (flock(2) on NFS),
+    // the second of two concurrent builds may fail with an error.
+    let one_at_a_time = fs::File::open(out)?;
+    let _ = one_at_a_time.lock();
+    // Do not replace identical output, because a session may be loading it. A directory that cannot
+    // be read counts as different.
+    if is_same(fresh.path(), place, MAX_DEPTH + 1).unwrap_or(false) {
+        return Ok(());
+    }
+    // Exchange the directories atomically, so that a session that loads plugins meanwhile finds one
+    // or the other. The old output is removed with the temporary directory.
+    if place.symlink_metadata().is_ok() {
+        return exchange(fresh.path(), place);
+    }
+    fs::rename(fresh.path(), place)?;
+    // The temporary directory was renamed, so there is nothing left to remove.
+    let _ = fresh.keep();
+    Ok(())
+}
+
+/// Whether two directories or files have the same content. Anything nested deeper than `depth`
+/// counts as different.
+fn is_same(one: &Path, other: &Path, depth: u32) -> io::Result<bool> {
+    let kind = one.symlink_metadata()?.file_type();
+    if other.symlink_metadata()?.file_type() != kind {
+        return Ok(false);
+    }
+    if kind.is_file() {
+        return Ok(fs::read(one)? == fs::read(other)?);
+    }
+    if !kind.is_dir() || depth == 0 {
+        return Ok(false);
+    }
+    let names = |folder: &Path| -> io::Result<BTreeSet<OsString>> {
+        fs::read_dir(folder)?
+            .map(|entry| Ok(entry?.file_name()))
+            .collect()
+    };
+    let inside = names(one)?;
+    if names(other)? != inside {
+        return Ok(false);
+    }
+    for name in inside {
+        if !is_same(&one.join(&name), &other.join(&name), depth - 1)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Copies a file or directory recursively. Refuses symlinks: at the new location they could lead to
+/// another file.
+fn copy(from: &Path, to: &Path, depth: u32) -> io::Result<()> {
+    let kind = from.symlink_metadata()?.file_type();
+    let refused = |why: &str| io::Error::other(format!("{} {why}", from.display()));
+    if kind.is_file() {
+        return fs::copy(from, to).map(|_| ());
+    }
+    if !kind.is_dir() {
+        return Err(refused(
+            "is a link or a device; plugins are made of plain files",
+        ));
+    }
+    if depth == 0 {
+        return Err(refused(
+            "is a folder where a file belongs, or is nested too deeply",
+        ));
+    }
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let name = entry?.file_name();
+        copy(&from.join(&name), &to.join(&name), depth - 1)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".component.")
+        .permissions(fs::Permissions::from_mode(0o644))
+        .tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::super::folder::Language;
+    use super::*;
+
+    #[test]
+    fn a_reader_finds_the_plugin_at_any_moment_of_a_build_into_its_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let (source, out) = (root.path().join("source"), root.path().join("out"));
+        fs::create_dir(&source).unwrap();
+        fs::write(source.join("plugin.toml"), "name = \"p\"").unwrap();
+        let plugin = PluginFolder {
+            dir: source,
+            name: "p".to_owned(),
+            component: "p.wasm".into(),
+            language: Language::Rust {
+                package: "p".to_owned(),
+            },
+        };
+        let build = |n: u32| in_out(&plugin, n.to_string().as_bytes(), &out).unwrap();
+        let place = build(0);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut n_read = 0_u32;
+                while !is_over.load(Ordering::Relaxed) {
+                    fs::read(&place).unwrap();
+                    n_read += 1;
+                }
+                n_read
+            });
+            (1..300).for_each(|n| drop(build(n)));
+            is_over.store(true, Ordering::Relaxed);
+            assert!(reader.join().unwrap() > 300);
+        });
+        assert_eq!(
+            fs::read_dir(&out).unwrap().count(),
+            1,
+            "nothing is left behind"
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! `rind plugin build`: builds the components of plugins in Rust, JavaScript or Python and stores
+//! each at the path in its manifest.
+//!
+//! Each language is built with its own ordinary tools. This module does not check the permissions
+//! of a built component. Start from [`build`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::folder::{Language, PluginFolder, file_error};
+use super::{BuildError, assemble, interpreted, rust, toolchain};
+use rind_lib::plugin::contract::stamp;
+use rind_lib::plugin::manifest::FILE_NAME;
+
+/// Callback for progress, called with one line at a time. Lines of the tools are passed on
+/// unchanged and may contain control characters.
+pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Options of a build.
+#[derive(Clone, Debug)]
+pub struct BuildOptions {
+    /// Directories, each with `plugin.toml` and the manifest of its language: `Cargo.toml`,
+    /// `package.json` or `pyproject.toml`.
+    pub dirs: Vec<PathBuf>,
+    /// Directory in which to assemble `NAME/` with all files of a plugin; `None` writes only the
+    /// component, into the plugin's own directory.
+    pub out: Option<PathBuf>,
+    /// Timeout of one compiler call. First builds download and compile dependencies.
+    pub deadline: Duration,
+}
+
+/// Plugin that was built.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BuiltPlugin {
+    /// Name of the plugin.
+    pub name: String,
+    /// Path of the component.
+    pub path: PathBuf,
+    /// Size of the component.
+    pub bytes: u64,
+    /// Seconds from the start of the compiler until the component was written.
+    pub seconds: f64,
+}
+
+/// Outcome of a build.
+#[derive(Debug, Default)]
+pub struct BuildReport {
+    /// Built plugins, in the requested order.
+    pub built: Vec<BuiltPlugin>,
+    /// Errors of the plugins that failed; each names its plugins.
+    pub failed: Vec<BuildError>,
+}
+
+/// Builds plugins. A failure of one plugin does not stop the others.
+///
+/// # Errors
+/// Nothing can be built: no toolchain, no target, or cancelled.
+pub async fn build(
+    options: &BuildOptions,
+    progress: &Progress,
+    cancel: &CancellationToken,
+) -> Result<BuildReport, BuildError> {
+    let mut report = BuildReport::default();
+    let mut plugins: Vec<PluginFolder> = Vec::new();
+    for dir in &options.dirs {
+        match PluginFolder::read(dir) {
+            Ok(plugin) => match plugins.iter().find(|known| known.name == plugin.name) {
+                Some(known) if known.dir == plugin.dir => {}
+                Some(known) => report.failed.push(BuildError::SameName {
+                    plugin: plugin.name,
+                    first: known.dir.clone(),
+                    second: plugin.dir,
+                }),
+                None => plugins.push(plugin),
+            },
+            Err(error) => report.failed.push(error),
+        }
+    }
+    let mut workspaces: BTreeMap<PathBuf, Vec<PluginFolder>> = BTreeMap::new();
+    for plugin in plugins.iter().filter(|plugin| is_rust(plugin)) {
+        match rust::workspace_of(plugin, cancel).await {
+            Ok(workspace) => workspaces
+                .entry(workspace)
+                .or_default()
+                .push(plugin.clone()),
+            Err(BuildError::Toolchain { text, .. }) => report.failed.push(BuildError::Compile {
+                plugins: vec![plugin.name.clone()],
+                text,
+                was_streamed: false,
+            }),
+            Err(error) => return Err(error),
+        }
+    }
+    for (workspace, members) in workspaces {
+        toolchain::ensure_target(&workspace, progress, cancel).await?;
+        rust::build_workspace(&workspace, &members, options, progress, cancel, &mut report).await?;
+    }
+    for plugin in plugins.iter().filter(|plugin| !is_rust(plugin)) {
+        progress(&format!("building {}", plugin.name));
+        match interpreted::build(plugin, options, progress, cancel).await {
+            Ok(built) => report.built.push(built),
+            Err(BuildError::Cancelled) => return Err(BuildError::Cancelled),
+            Err(error) => report.failed.push(error),
+        }
+    }
+    let asked = |built: &BuiltPlugin| plugins.iter().position(|plugin| plugin.name == built.name);
+    report.built.sort_by_key(asked);
+    Ok(report)
+}
+
+fn is_rust(plugin: &PluginFolder) -> bool {
+    matches!(plugin.language, Language::Rust { .. })
+}
+
+/// Stores a component, with the manifest in it, at its final path.
+pub(super) fn place(
+    plugin: &PluginFolder,
+    component: &Path,
+    options: &BuildOptions,
+    seconds: f64,
+) -> Result<BuiltPlugin, BuildError> {
+    let component = with_manifest(plugin, component)?;
+    let path = match &options.out {
+        Some(out) => assemble::in_out(plugin, &component, out)?,
+        None => assemble::in_place(plugin, &component)?,
+    };
+    let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+    Ok(BuiltPlugin {
+        name: plugin.name.clone(),
+        path,
+        bytes,
+        seconds,
+    })
+}
+
+/// Reads a component and appends the manifest to it.
+fn with_manifest(plugin: &PluginFolder, component: &Path) -> Result<Vec<u8>, BuildError> {
+    let read =
+        |path: &Path| std::fs::read(path).map_err(|source| file_error(&plugin.name, path, source));
+    let mut bytes = read(component)?;
+    let manifest = read(&plugin.dir.join(FILE_NAME))?;
+    stamp::append_manifest(&mut bytes, &manifest)
+        .map_err(|source| file_error(&plugin.name, component, source))?;
+    Ok(bytes)
+}

@@ -1,0 +1,142 @@
+//! Errors of plugin builds.
+//!
+//! Messages name the plugin (or plugins) concerned and, where there is one, the remedy. Output of
+//! compilers is included, because it is the actual explanation.
+
+use std::path::PathBuf;
+
+use super::target;
+use rind_lib::tool::process::SpawnError;
+
+/// Error that prevented one plugin, or all of them, from being built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A file of the plugin could not be read or written.
+    #[error("plugin `{plugin}`: {path}: {source}")]
+    File {
+        /// Name of the plugin, or of its directory if the name is not known yet.
+        plugin: String,
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// `plugin.toml` or `Cargo.toml` lacks a required value, or has an invalid one.
+    #[error("plugin `{plugin}`: {path}: {problem}")]
+    Manifest {
+        /// Name of the plugin, or of its directory if the name is not known yet.
+        plugin: String,
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Two plugins to build have the same name.
+    #[error("plugin `{plugin}` is there twice: {first} and {second}")]
+    SameName {
+        /// Name of the plugin.
+        plugin: String,
+        /// Directory of the one plugin.
+        first: PathBuf,
+        /// Directory of the other plugin.
+        second: PathBuf,
+    },
+    /// Cargo cannot be run.
+    #[error("cannot run cargo: {0}. Install Rust from https://rustup.rs")]
+    NoCargo(#[source] SpawnError),
+    /// The wasm32-wasip2 target is missing, and rustup is not installed.
+    #[error("{}", target::missing(sysroot))]
+    NoRustup {
+        /// Folder of the toolchain.
+        sysroot: PathBuf,
+    },
+    /// The wasm32-wasip2 target is missing, and rustup failed to add it.
+    #[error("{text}")]
+    NotAdded {
+        /// Command, its output and the remedy.
+        text: String,
+    },
+    /// A tool of the plugin's language is missing.
+    #[error("plugin `{plugin}`: {tool} is missing; bring it with `{command}`, in {dir}")]
+    NoTool {
+        /// Name of the plugin.
+        plugin: String,
+        /// Name of the tool.
+        tool: String,
+        /// Command that installs the tool.
+        command: String,
+        /// Directory in which to run the command.
+        dir: PathBuf,
+    },
+    /// A program of the toolchain failed.
+    #[error("{command} failed:\n{text}")]
+    Toolchain {
+        /// The command.
+        command: String,
+        /// Output of the command.
+        text: String,
+    },
+    /// A program of the toolchain could not be run.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// The compiler refused, or cargo could not build.
+    #[error("plugin {}: the build failed:\n{text}", quoted(.plugins))]
+    Compile {
+        /// Names of the plugins that were not built.
+        plugins: Vec<String>,
+        /// Output of cargo and the compiler.
+        text: String,
+        /// Whether each line of the output was already passed to
+        /// [`Progress`](super::build::Progress).
+        was_streamed: bool,
+    },
+    /// The crate was built, but there is no component.
+    #[error(
+        "plugin `{plugin}`: cargo built no component of package `{package}`. Its Cargo.toml needs `[lib]` with \
+         `crate-type = [\"cdylib\"]`"
+    )]
+    NoComponent {
+        /// Name of the plugin.
+        plugin: String,
+        /// Package of the plugin in cargo.
+        package: String,
+    },
+    /// The module exports nothing that Rind would call.
+    #[error("plugin `{plugin}`: {path} has no hook and no tool. {todo}")]
+    NoExports {
+        /// Name of the plugin.
+        plugin: String,
+        /// Path of the module.
+        path: PathBuf,
+        /// Remedy, as a sentence.
+        todo: String,
+    },
+    /// The build exceeded its deadline.
+    #[error("plugin {}: the build was stopped after {seconds} s", quoted(.plugins))]
+    Deadline {
+        /// Names of the plugins that were being built.
+        plugins: Vec<String>,
+        /// Time after which it was stopped.
+        seconds: u64,
+    },
+    /// The caller cancelled the build.
+    #[error("the build was cancelled")]
+    Cancelled,
+    /// The output path of the plugin contains something that is not a plugin.
+    #[error(
+        "plugin `{plugin}`: {path} is in the way: it is not a plugin folder and is not overwritten"
+    )]
+    InTheWay {
+        /// Name of the plugin.
+        plugin: String,
+        /// The output path.
+        path: PathBuf,
+    },
+}
+
+fn quoted(plugins: &[String]) -> String {
+    let quoted: Vec<String> = plugins.iter().map(|plugin| format!("`{plugin}`")).collect();
+    quoted.join(", ")
+}

@@ -1,0 +1,137 @@
+//! Plugins whose component contains an interpreter: JavaScript and Python.
+//!
+//! Their compilers take a world and a module. The world is generated from the module's exports and
+//! imports, and contains nothing else: exports are hooks, and imports are requested permissions.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::build::{BuildOptions, BuiltPlugin, Progress, place};
+use super::folder::{Language, PluginFolder, file_error};
+use super::{BuildError, javascript, python, toolchain};
+use rind_lib::plugin::contract::{self, stamp};
+use rind_lib::tool::process::{Ending, Finished, Stream};
+
+pub(super) struct Work<'a> {
+    pub(super) plugin: &'a PluginFolder,
+    /// Directory for intermediate files.
+    pub(super) folder: &'a Path,
+    pub(super) progress: &'a Progress,
+    deadline: Duration,
+    cancel: &'a CancellationToken,
+}
+
+pub(super) struct Tool {
+    /// Program name or path.
+    pub(super) program: PathBuf,
+    pub(super) name: &'static str,
+    /// Command that installs the tool in the plugin's directory.
+    pub(super) install: &'static str,
+}
+
+/// Builds a plugin whose language does not compile to components by itself.
+pub(super) async fn build(
+    plugin: &PluginFolder,
+    options: &BuildOptions,
+    progress: &Progress,
+    cancel: &CancellationToken,
+) -> Result<BuiltPlugin, BuildError> {
+    let started = Instant::now();
+    let folder = tempfile::tempdir()
+        .map_err(|source| file_error(&plugin.name, Path::new("the temporary folder"), source))?;
+    let work = Work {
+        plugin,
+        folder: folder.path(),
+        progress,
+        deadline: options.deadline,
+        cancel,
+    };
+    let (component, language) = match &plugin.language {
+        Language::JavaScript { entry } => {
+            (javascript::component(&work, entry).await?, "javascript")
+        }
+        Language::Python { module, path } => {
+            (python::component(&work, module, path).await?, "python")
+        }
+        // Not reached: cargo builds components itself.
+        Language::Rust { .. } => (PathBuf::new(), "rust"),
+    };
+    stamp(&component, language).map_err(|source| file_error(&plugin.name, &component, source))?;
+    place(plugin, &component, options, started.elapsed().as_secs_f64())
+}
+
+impl Work<'_> {
+    /// Runs a tool to completion, in the plugin's directory.
+    pub(super) async fn run(
+        &self,
+        tool: &Tool,
+        args: impl IntoIterator<Item = OsString>,
+    ) -> Result<Finished, BuildError> {
+        let progress = self.progress.clone();
+        let args: Vec<OsString> = args.into_iter().collect();
+        let running = toolchain::run(
+            &tool.program,
+            &args,
+            &self.plugin.dir,
+            self.deadline,
+            Some(Arc::new(move |stream, line| {
+                if stream == Stream::Stderr {
+                    progress(line);
+                }
+            })),
+            self.cancel,
+        );
+        let finished = running.await.map_err(|error| {
+            if error.source.kind() == std::io::ErrorKind::NotFound {
+                self.missing(tool)
+            } else {
+                BuildError::Spawn(error)
+            }
+        })?;
+        match finished.ending {
+            Ending::Exited(0) => Ok(finished),
+            Ending::Cancelled => Err(BuildError::Cancelled),
+            Ending::Deadline => Err(BuildError::Deadline {
+                plugins: vec![self.plugin.name.clone()],
+                seconds: self.deadline.as_secs(),
+            }),
+            _ => Err(BuildError::Compile {
+                plugins: vec![self.plugin.name.clone()],
+                // Only lines of standard error were passed on, and some tools write errors to
+                // standard output.
+                was_streamed: finished.stdout.text().trim().is_empty(),
+                text: format!("{}{}", finished.stdout.text(), finished.stderr.text()),
+            }),
+        }
+    }
+
+    fn missing(&self, tool: &Tool) -> BuildError {
+        BuildError::NoTool {
+            plugin: self.plugin.name.clone(),
+            tool: tool.name.to_owned(),
+            command: tool.install.to_owned(),
+            dir: self.plugin.dir.clone(),
+        }
+    }
+
+    pub(super) fn file(&self, path: &Path, source: std::io::Error) -> BuildError {
+        file_error(&self.plugin.name, path, source)
+    }
+}
+
+/// Adds the section with the versions that the component was built with, which the host reads
+/// before compiling it.
+fn stamp(component: &Path, language: &str) -> std::io::Result<()> {
+    let stamp = stamp::Stamp {
+        contract: contract::CURRENT.to_owned(),
+        language: language.to_owned(),
+        sdk: format!("rind-sdk {}", env!("CARGO_PKG_VERSION")),
+    };
+    let mut bytes = std::fs::read(component)?;
+    stamp.append_to(&mut bytes)?;
+    std::fs::write(component, bytes)
+}

@@ -1,0 +1,29 @@
+//! Builds plugins: from a directory with sources to a directory that Rind loads.
+//!
+//! This module must not know sessions or agents. Start from [`build::build`].
+
+mod assemble;
+pub mod build;
+mod cargo_config;
+mod compilation;
+mod embedded;
+mod error;
+mod folder;
+mod interpreted;
+mod javascript;
+mod lent;
+pub mod new;
+mod python;
+mod rust;
+mod sources;
+mod target;
+mod toolchain;
+mod world;
+
+pub use embedded::interface_docs;
+pub use error::BuildError;
+pub use sources::sources;
+pub use toolchain::has_target;
+
+/// Compilation target of plugins in Rust.
+pub const TARGET: &str = target::TARGET;

@@ -1,0 +1,429 @@
+//! `rind plugin new`: creates a directory with a plugin that builds and runs, and with a README
+//! that explains it.
+//!
+//! The SDK is included as source, so that the directory builds wherever it is copied, with the
+//! contract of the Rind version that created it. Start from [`create`].
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use super::{embedded, folder};
+
+/// Language of a new plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewLanguage {
+    /// Rust, built with cargo.
+    Rust,
+    /// JavaScript, built with esbuild and componentize-qjs, which npm installs.
+    JavaScript,
+    /// Python, built with componentize-py, which pip installs.
+    Python,
+}
+
+/// Kind of a new plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewKind {
+    /// A hook that judges tool calls.
+    Hook,
+    /// A tool for the model.
+    Tool,
+    /// A slash command for the person.
+    Command,
+    /// Loop that runs under `rind serve`.
+    Loop,
+    /// Part of the system prompt.
+    Prompt,
+}
+
+/// Error of creating a plugin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NewError {
+    /// The name is not valid for a plugin.
+    #[error("{name:?} cannot be the name of a plugin: {why}")]
+    Name {
+        /// Requested name.
+        name: String,
+        /// Reason.
+        why: String,
+    },
+    /// The path exists already.
+    #[error("{0} is there already and is left as it is; choose another name, or remove it")]
+    Exists(PathBuf),
+    /// A file could not be written.
+    #[error("{path}: {source}")]
+    File {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the system.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// End of the manifest of a crate that is not a member of a workspace.
+const OWN_WORKSPACE: &str = "# A workspace of its own, wherever the folder lies.\n[workspace]";
+
+/// Properties of a language.
+struct Facts {
+    /// Directory of the templates.
+    folder: &'static str,
+    /// Extension of the source template.
+    ending: &'static str,
+    /// Manifest of the language's tools.
+    manifest: &'static str,
+    /// Path of the source in the new directory.
+    source: &'static str,
+    /// Commands that are needed before the first build.
+    setup: &'static str,
+    /// Rows of the file table in the README.
+    files: &'static str,
+    /// Steps of the CI file before the build.
+    ci_setup: &'static str,
+    /// Lines of `.gitignore`.
+    ignored: &'static str,
+}
+
+impl NewLanguage {
+    fn facts(self) -> Facts {
+        match self {
+            Self::Rust => Facts {
+                folder: "rust",
+                ending: "rs",
+                manifest: "Cargo.toml",
+                source: "src/lib.rs",
+                setup: "cargo test                             # runs the plugin's own tests natively\n",
+                files: "| `rind-sdk/` | the SDK as source; `rind-sdk/wit` is the contract |\n",
+                ci_setup: "      - run: rustup target add wasm32-wasip2\n      - run: cargo test\n",
+                ignored: "target/",
+            },
+            Self::JavaScript => Facts {
+                folder: "js",
+                ending: "js",
+                manifest: "package.json",
+                source: "src/plugin.js",
+                setup: "npm install                            # brings esbuild and componentize-qjs\n",
+                files: "| `rind-sdk/` | the SDK with its types; `rind-sdk/types` documents every point and import |\n",
+                ci_setup: "      - run: npm install\n",
+                ignored: "node_modules/",
+            },
+            Self::Python => Facts {
+                folder: "python",
+                ending: "py",
+                manifest: "pyproject.toml",
+                source: "plugin.py",
+                setup: "python3 -m venv .venv                  # brings componentize-py\n.venv/bin/pip install componentize-py==0.25.1\n",
+                files: "| `rind_sdk/`, `stubs/` | the SDK; `stubs/wit_world` documents every point and import for editors |\n",
+                ci_setup: "      - run: python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1\n",
+                ignored: ".venv/\n__pycache__/",
+            },
+        }
+    }
+}
+
+impl NewKind {
+    fn template(self) -> &'static str {
+        match self {
+            Self::Hook => "hook",
+            Self::Tool => "tool",
+            Self::Command => "command",
+            Self::Loop => "loop",
+            Self::Prompt => "prompt",
+        }
+    }
+
+    fn description(self) -> &'static str {
+        match self {
+            Self::Hook => "Refuses tool calls that touch secret files.",
+            Self::Tool => "Gives the model a tool that counts words.",
+            Self::Command => "Gives the person a command that asks for a short explanation.",
+            Self::Loop => "Beats like a heart: counts its runs, and runs again after a pause.",
+            Self::Prompt => "Adds a part to the system prompt.",
+        }
+    }
+
+    /// Returns the part of the README about its hooks, tools and settings.
+    fn about(self) -> &'static str {
+        match self {
+            Self::Hook => {
+                "- Hook `pre-tool` (gate): refuses calls whose arguments hold one of the settings' parts of paths.\n\
+                 - Setting `secret`: parts of paths that no tool may be given. Default: `.env` and `id_rsa`."
+            }
+            Self::Tool => {
+                "- Tool `count_words` (read): takes a text, answers how many words it has."
+            }
+            Self::Command => {
+                "- Command `/explain <topic> [reader=child|expert]`: starts a turn that asks for an explanation."
+            }
+            Self::Loop => {
+                "- Loop: counts its runs in `state`, writes each to the log (`RIND_LOG=plugin=info` shows it), and runs again after a \
+                 pause.\n\
+                 - Setting `seconds`: the pause. Default: 60."
+            }
+            Self::Prompt => {
+                "- Hook `system-prompt` (collect): adds one part of the tier `stable`.\n\
+                 - Setting `text`: text of the part. Default: a sentence that asks for short answers."
+            }
+        }
+    }
+
+    /// Returns the README's command that runs the plugin with all requested permissions.
+    fn run(self) -> &'static str {
+        match self {
+            Self::Loop => "rind serve --plugin . --grant {{name}}     # runs the loop until Ctrl-C",
+            _ => "rind run --plugin . --grant {{name}} \"hello\"",
+        }
+    }
+
+    /// Returns the side effects in the notation of the manifest.
+    fn side_effects(self) -> &'static str {
+        match self {
+            Self::Hook | Self::Tool | Self::Command | Self::Loop => "\"none\"",
+            Self::Prompt => "\"session\"",
+        }
+    }
+}
+
+/// Directory that was created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// Path of the folder.
+    pub folder: PathBuf,
+    /// Manifest of the cargo workspace whose `members` include the crate; `None` if the crate is a
+    /// workspace of its own.
+    pub workspace: Option<PathBuf>,
+}
+
+/// Creates `parent/name` with a plugin in it. Overwrites nothing. If an error occurs, the new
+/// directory is removed.
+///
+/// # Errors
+/// The name is invalid, the path exists, or a file could not be written.
+pub fn create(
+    parent: &Path,
+    name: &str,
+    language: NewLanguage,
+    kind: NewKind,
+) -> Result<Created, NewError> {
+    if !folder::is_plugin_name(name) || name.starts_with('-') {
+        return Err(NewError::Name {
+            name: name.to_owned(),
+            why: "use 1 to 64 of a-z, 0-9 and -, with a letter or digit first".to_owned(),
+        });
+    }
+    let place = parent.join(name);
+    if place.symlink_metadata().is_ok() {
+        return Err(NewError::Exists(place));
+    }
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| NewError::File { path, source }
+    };
+    let fresh = tempfile::Builder::new()
+        .prefix(&format!(".{name}."))
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir_in(parent)
+        .map_err(failed(parent))?;
+    let workspace = match language {
+        NewLanguage::Rust => workspace_around(parent, name),
+        NewLanguage::JavaScript | NewLanguage::Python => None,
+    };
+    let is_member = workspace.is_some();
+    fill(fresh.path(), name, language, kind, is_member).map_err(failed(&place))?;
+    // `create_dir` fails if the path was created meanwhile; a plain rename would replace an empty
+    // directory.
+    fs::create_dir(&place).map_err(|source| match source.kind() {
+        io::ErrorKind::AlreadyExists => NewError::Exists(place.clone()),
+        _ => failed(&place)(source),
+    })?;
+    fs::rename(fresh.path(), &place).map_err(failed(&place))?;
+    // The temporary directory was renamed, so there is nothing left to remove.
+    let _ = fresh.keep();
+    Ok(Created {
+        folder: place,
+        workspace,
+    })
+}
+
+/// Keys of a cargo workspace's manifest that decide which crates are members.
+#[derive(serde::Deserialize)]
+struct CargoWorkspace {
+    workspace: Option<Members>,
+}
+
+#[derive(serde::Deserialize)]
+struct Members {
+    #[serde(default)]
+    members: Vec<String>,
+    #[serde(default)]
+    exclude: Vec<PathBuf>,
+}
+
+/// Finds the manifest of the cargo workspace whose `members` include a new directory. A member must
+/// not declare a workspace of its own: cargo would refuse every command in the workspace.
+fn workspace_around(parent: &Path, name: &str) -> Option<PathBuf> {
+    let parent = match parent.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => parent,
+    };
+    let place = parent.canonicalize().ok()?.join(name);
+    let (path, found) = place.ancestors().skip(1).find_map(|above| {
+        let path = above.join("Cargo.toml");
+        let text = fs::read_to_string(&path).ok()?;
+        let found = toml::from_str::<CargoWorkspace>(&text).ok()?.workspace?;
+        Some((path, found))
+    })?;
+    let below = place.strip_prefix(path.parent()?).ok()?;
+    let is_excluded = found
+        .exclude
+        .iter()
+        .any(|excluded| below.starts_with(excluded));
+    let takes_in = |pattern: &String| {
+        let pattern = pattern.trim_start_matches("./");
+        let glob = globset::GlobBuilder::new(pattern)
+            .literal_separator(true)
+            .build();
+        glob.is_ok_and(|glob| glob.compile_matcher().is_match(below))
+    };
+    (!is_excluded && found.members.iter().any(takes_in)).then_some(path)
+}
+
+fn fill(
+    to: &Path,
+    name: &str,
+    language: NewLanguage,
+    kind: NewKind,
+    is_member: bool,
+) -> io::Result<()> {
+    let facts = language.facts();
+    let own = |file: &str| embedded::template(&format!("{}/{file}", facts.folder));
+    let sections = embedded::template(&format!("{}.toml", kind.template()));
+    let text = |template: &str| {
+        let values = [
+            // Replaced first, because these two values contain placeholders themselves.
+            ("sections", sections.trim_end()),
+            ("run", kind.run()),
+            ("name", name),
+            ("about", kind.about()),
+            ("description", kind.description()),
+            ("side_effects", kind.side_effects()),
+            ("source", facts.source),
+            ("setup", facts.setup),
+            ("files", facts.files),
+            ("ci_setup", facts.ci_setup),
+            ("ignored", facts.ignored),
+            ("workspace", if is_member { "" } else { OWN_WORKSPACE }),
+        ];
+        let replace = |text: String, (key, value): (&str, &str)| {
+            text.replace(&format!("{{{{{key}}}}}"), value)
+        };
+        let text = values.into_iter().fold(template.to_owned(), replace);
+        text.trim_end().to_owned() + "\n"
+    };
+    let source = format!("{}.{}", kind.template(), facts.ending);
+    let cases = format!("cases/{}.toml", kind.template());
+    for (path, template) in [
+        ("plugin.toml", embedded::template("plugin.toml")),
+        ("README.md", embedded::template("README.md")),
+        (".gitignore", embedded::template("gitignore")),
+        ("tests/cases.toml", embedded::template(&cases)),
+        (
+            ".github/workflows/plugin.yml",
+            embedded::template("workflow.yml"),
+        ),
+        (facts.manifest, own(facts.manifest)),
+        (facts.source, own(&source)),
+    ] {
+        put(&to.join(path), text(template).as_bytes())?;
+    }
+    put(&to.join("plugin.schema.json"), schema().as_bytes())?;
+    match language {
+        NewLanguage::Rust => rust_sdk(&to.join("rind-sdk")),
+        NewLanguage::JavaScript => {
+            put(&to.join("tsconfig.json"), own("tsconfig.json").as_bytes())?;
+            let sdk = to.join("rind-sdk");
+            embedded::javascript_sdk().try_for_each(|(path, bytes)| put(&sdk.join(path), bytes))
+        }
+        NewLanguage::Python => {
+            embedded::python_sdk().try_for_each(|(path, bytes)| put(&to.join(path), bytes))
+        }
+    }
+}
+
+/// Writes the two crates of the Rust SDK, both with the contract.
+fn rust_sdk(to: &Path) -> io::Result<()> {
+    for (path, bytes) in embedded::rust_sdk() {
+        put(&to.join(path), bytes)?;
+    }
+    for (name, bytes) in embedded::contract() {
+        put(&to.join("wit").join(name), bytes)?;
+    }
+    symlink("../wit", to.join("macros/wit"))?;
+    let [sdk, macros, workspace] = embedded::RUST_MANIFESTS;
+    put(
+        &to.join("Cargo.toml"),
+        standalone(sdk, workspace)?.as_bytes(),
+    )?;
+    put(
+        &to.join("macros/Cargo.toml"),
+        standalone(macros, workspace)?.as_bytes(),
+    )
+}
+
+/// Replaces the values that a crate's manifest inherits from its workspace by the values
+/// themselves.
+fn standalone(manifest: &str, workspace: &str) -> io::Result<String> {
+    let parse = |text: &str| toml::from_str::<toml::Table>(text).map_err(io::Error::other);
+    let (mut manifest, workspace) = (parse(manifest)?, parse(workspace)?);
+    let from = |section: &str, key: &str| {
+        let value = workspace.get("workspace")?.get(section)?.get(key)?;
+        Some(value.clone())
+    };
+    for (section, source) in [("package", "package"), ("dependencies", "dependencies")] {
+        let table = manifest
+            .get_mut(section)
+            .and_then(toml::Value::as_table_mut);
+        for (key, value) in table.into_iter().flatten() {
+            if value.get("workspace").is_some()
+                && let Some(own) = from(source, key)
+            {
+                *value = own;
+            }
+        }
+    }
+    if let Some(macros) = manifest
+        .get_mut("dependencies")
+        .and_then(|table| table.get_mut("rind-sdk-macros"))
+        .and_then(toml::Value::as_table_mut)
+    {
+        macros.insert("path".to_owned(), "macros".into());
+    }
+    if let Some(package) = manifest
+        .get_mut("package")
+        .and_then(toml::Value::as_table_mut)
+    {
+        package.insert("publish".to_owned(), false.into());
+        for key in ["repository", "readme", "exclude"] {
+            package.remove(key);
+        }
+    }
+    // The lints are for developers of the SDK, and its examples are not included.
+    manifest.remove("lints");
+    manifest.remove("example");
+    toml::to_string(&manifest).map_err(io::Error::other)
+}
+
+/// Returns the JSON Schema of a manifest.
+#[must_use]
+pub fn schema() -> &'static str {
+    include_str!("../../../src/plugin/manifest/schema.json")
+}
+
+fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, bytes)
+}

@@ -1,0 +1,165 @@
+//! Toolchains: runs their programs, and ensures that the Rust toolchain of a directory can compile
+//! to wasm32-wasip2.
+//!
+//! Programs run in the directory of the plugin or its workspace, where a `rust-toolchain.toml` may
+//! select the toolchain, and with only those environment variables that `compilation.rs` lists.
+
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::BuildError;
+use super::build::Progress;
+use super::compilation::{NAMES, PREFIXES};
+use super::target::{self, TARGET};
+use rind_lib::tool::process::{
+    Ending, Finished, OnLine, Process, SpawnError, Streams, environment_with,
+};
+
+/// Timeout of a query to the toolchain. rustup may first install a pinned toolchain.
+const QUESTION_DEADLINE: Duration = Duration::from_secs(600);
+
+/// Bytes of a program's output that are kept for error messages.
+const CAPTURE_BYTES: usize = 256 * 1024;
+
+/// Returns the directory where cargo stores the sources of dependencies.
+pub(super) fn cargo_home() -> Option<PathBuf> {
+    let home = || Some(PathBuf::from(variable("HOME")?).join(".cargo"));
+    variable("CARGO_HOME").map(PathBuf::from).or_else(home)
+}
+
+/// Returns the target directory from the environment; without it, cargo uses the workspace's own.
+pub(super) fn target_dir() -> Option<PathBuf> {
+    variable("CARGO_TARGET_DIR").map(PathBuf::from)
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    let mut variables = environment_with(NAMES, PREFIXES).into_iter();
+    let (_, value) = variables.find(|(other, _)| other == name)?;
+    Some(value)
+}
+
+/// Runs a program of the toolchain in `cwd`, which decides which toolchain is used.
+pub(super) async fn run(
+    program: impl Into<OsString>,
+    args: &[impl AsRef<OsStr>],
+    cwd: &Path,
+    deadline: Duration,
+    on_line: Option<OnLine>,
+    cancel: &CancellationToken,
+) -> Result<Finished, SpawnError> {
+    Process {
+        program: program.into(),
+        args: args.iter().map(|arg| arg.as_ref().to_owned()).collect(),
+        cwd: cwd.to_owned(),
+        env: environment_with(NAMES, PREFIXES),
+        stdin: None,
+        deadline,
+        streams: Streams::Separate,
+        capture_bytes: CAPTURE_BYTES,
+        on_line,
+        confine: None,
+        keeper: None,
+    }
+    .run(cancel)
+    .await
+}
+
+/// Runs a program of the toolchain that prints one line.
+pub(super) async fn ask(
+    program: &str,
+    args: &[&str],
+    cwd: &Path,
+    cancel: &CancellationToken,
+) -> Result<String, BuildError> {
+    let asked = run(program, args, cwd, QUESTION_DEADLINE, None, cancel).await;
+    answer_of(asked.map_err(not_run)?, program, args)
+}
+
+/// Runs a program of the toolchain with output of any length. Returns how it ended.
+pub(super) async fn ask_in_lines(
+    program: &str,
+    args: &[&str],
+    cwd: &Path,
+    on_line: OnLine,
+    cancel: &CancellationToken,
+) -> Result<Finished, BuildError> {
+    let asked = run(program, args, cwd, QUESTION_DEADLINE, Some(on_line), cancel);
+    asked.await.map_err(not_run)
+}
+
+fn not_run(error: SpawnError) -> BuildError {
+    match error.source.kind() {
+        ErrorKind::NotFound => BuildError::NoCargo(error),
+        _ => BuildError::Spawn(error),
+    }
+}
+
+fn answer_of(finished: Finished, program: &str, args: &[&str]) -> Result<String, BuildError> {
+    match finished.ending {
+        Ending::Exited(0) => Ok(finished.stdout.text().trim().to_owned()),
+        Ending::Cancelled => Err(BuildError::Cancelled),
+        _ => Err(BuildError::Toolchain {
+            command: format!("{program} {}", args.join(" ")),
+            text: format!("{}{}", finished.stdout.text(), finished.stderr.text()),
+        }),
+    }
+}
+
+/// Whether the directory's toolchain can compile plugins.
+pub async fn has_target(cwd: &Path, cancel: &CancellationToken) -> Result<bool, BuildError> {
+    let (_, target) = target_folder(cwd, cancel).await?;
+    Ok(target.is_dir())
+}
+
+/// Returns the sysroot of the directory's toolchain, and the path of the target in it.
+async fn target_folder(
+    cwd: &Path,
+    cancel: &CancellationToken,
+) -> Result<(PathBuf, PathBuf), BuildError> {
+    ask("cargo", &["--version"], cwd, cancel).await?;
+    let sysroot = PathBuf::from(ask("rustc", &["--print", "sysroot"], cwd, cancel).await?);
+    let target = target::folder(&sysroot);
+    Ok((sysroot, target))
+}
+
+/// Ensures that the directory's toolchain can compile plugins. Adds the target if it is missing.
+pub(super) async fn ensure_target(
+    cwd: &Path,
+    progress: &Progress,
+    cancel: &CancellationToken,
+) -> Result<(), BuildError> {
+    let (sysroot, target) = target_folder(cwd, cancel).await?;
+    // Another build may be adding the target: wait for its lock, on a thread that may block.
+    let of = sysroot.clone();
+    let _lock = tokio::task::spawn_blocking(move || target::lock(&of)).await;
+    if target.is_dir() {
+        return Ok(());
+    }
+    let Some(arguments) = target::rustup_arguments(&sysroot) else {
+        return Err(BuildError::NoRustup { sysroot });
+    };
+    progress(&format!(
+        "adding the {TARGET} target to the Rust in {}",
+        sysroot.display()
+    ));
+    // The output of rustup is shown only if it fails.
+    let adding = run("rustup", &arguments, cwd, QUESTION_DEADLINE, None, cancel);
+    let finished = adding.await.map_err(|_| BuildError::NoRustup {
+        sysroot: sysroot.clone(),
+    })?;
+    match finished.ending {
+        Ending::Exited(0) if target.is_dir() => Ok(()),
+        Ending::Cancelled => Err(BuildError::Cancelled),
+        _ => Err(BuildError::NotAdded {
+            text: target::not_added(
+                &sysroot,
+                &format!("rustup {}", arguments.join(" ")),
+                &finished.stderr.text(),
+            ),
+        }),
+    }
+}

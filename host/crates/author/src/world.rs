@@ -1,0 +1,55 @@
+//! World of one plugin: the interfaces that its module exports and imports, written to a directory
+//! together with the contract.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::embedded;
+use rind_lib::plugin::authority;
+use rind_lib::plugin::contract;
+use rind_lib::point::catalog;
+
+pub(super) const WORLD: &str = "component";
+
+/// Interfaces that plugins may export in addition to points.
+const OTHERS: [&str; 4] = ["tools", "implement", "loop", "commands"];
+
+/// Interfaces with types only. They grant nothing, but bindings need them.
+const TYPES: [&str; 3] = ["types", "payloads", "outcomes"];
+
+/// Returns every interface that a plugin may export, in kebab case.
+pub(super) fn exports() -> impl Iterator<Item = &'static str> {
+    let points = catalog::CATALOG.iter().map(|row| row.name);
+    points.chain(OTHERS)
+}
+
+/// Whether the host offers an interface of the contract with this name.
+pub(super) fn is_import(name: &str) -> bool {
+    authority::IMPORTS
+        .iter()
+        .any(|row| row.is_own() && row.name == name)
+}
+
+/// Writes a directory with the contract and a world. Returns its path.
+pub(super) fn write(work: &Path, exports: &[String], imports: &[String]) -> io::Result<PathBuf> {
+    let folder = work.join("wit");
+    let contract = folder.join("deps/rind");
+    fs::create_dir_all(&contract)?;
+    for (name, text) in embedded::contract() {
+        fs::write(contract.join(name), text)?;
+    }
+    let version = contract::CURRENT;
+    let types = TYPES.iter().map(|name| ("import", *name));
+    let asked = imports.iter().map(|name| ("import", name.as_str()));
+    let offered = exports.iter().map(|name| ("export", name.as_str()));
+    let lines = types
+        .chain(asked.filter(|(_, name)| !TYPES.contains(name)))
+        .chain(offered);
+    let lines: String = lines
+        .map(|(side, name)| format!("  {side} rind:plugin/{name}@{version};\n"))
+        .collect();
+    let text = format!("package rind:component;\n\nworld {WORLD} {{\n{lines}}}\n");
+    fs::write(folder.join("world.wit"), text)?;
+    Ok(folder)
+}

@@ -1,0 +1,127 @@
+//! Test doubles for resources that a case must not reach: secrets, host names, servers, and the
+//! person who is asked.
+//!
+//! Everything before the double is real: a request passes the grant check, the address check and
+//! credential injection before its canned response is returned.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+
+use super::file::CannedAnswer;
+use rind_lib::egress::{Canned, Outgoing, Resolve, Secret, Secrets};
+use rind_lib::lock::lock;
+use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
+use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
+
+/// Address of every host with canned responses. It is a public address, so that the address check
+/// is exercised; nothing connects to it.
+const CANNED_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
+
+/// Secrets of a case.
+pub(super) struct CaseSecrets(pub(super) BTreeMap<String, String>);
+
+impl Secrets for CaseSecrets {
+    fn get(&self, name: &str) -> Option<Secret> {
+        self.0.get(name).map(|secret| Secret::new(secret))
+    }
+}
+
+/// Resolver that returns one public address for every name.
+pub(super) struct CannedNames;
+
+impl Resolve for CannedNames {
+    fn resolve<'a>(&'a self, _host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async { Ok(vec![CANNED_ADDRESS]) })
+    }
+}
+
+/// Answers requests from the case. An unexpected request is refused, with its URL in the error.
+pub(super) fn canned(answers: Vec<CannedAnswer>) -> Canned {
+    Arc::new(move |outgoing: &Outgoing<'_>| {
+        let is_it = |answer: &&CannedAnswer| {
+            let has = |(name, value): (&String, &String)| {
+                outgoing
+                    .headers
+                    .get(name.as_str())
+                    .is_some_and(|own| own.as_bytes() == value.as_bytes())
+            };
+            answer.url == outgoing.url
+                && answer
+                    .method
+                    .as_ref()
+                    .is_none_or(|method| method.eq_ignore_ascii_case(outgoing.method))
+                && answer.with.iter().all(has)
+        };
+        let Some(answer) = answers.iter().find(is_it) else {
+            return Err(format!(
+                "the case has no answer for {} {}",
+                outgoing.method, outgoing.url
+            ));
+        };
+        let mut response = http::Response::builder().status(answer.status);
+        for (name, value) in &answer.headers {
+            response = response.header(name, value);
+        }
+        response
+            .body(answer.body.clone().into_bytes())
+            .map_err(|error| format!("the answer of the case is no HTTP: {error}"))
+    })
+}
+
+/// Person with scripted answers, to approval questions and to questions of the plugin.
+pub(super) struct Person {
+    answers: Mutex<std::vec::IntoIter<String>>,
+    replies: Mutex<std::vec::IntoIter<String>>,
+}
+
+impl Person {
+    /// Creates a person that gives these answers and replies in order, and repeats the lists in
+    /// each of `turns` turns.
+    pub(super) fn new(answers: &[String], replies: &[String], turns: usize) -> Self {
+        let all = |texts: &[String]| {
+            let all = std::iter::repeat_n(texts, turns).flatten().cloned();
+            Mutex::new(all.collect::<Vec<_>>().into_iter())
+        };
+        Self {
+            answers: all(answers),
+            replies: all(replies),
+        }
+    }
+}
+
+impl Approver for Person {
+    fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
+        let answer = lock(&self.answers).next();
+        Box::pin(async move {
+            match answer.as_deref().map(str::trim) {
+                Some("yes") => ApprovalAnswer::Yes,
+                Some("always") => ApprovalAnswer::Always,
+                Some(no) => ApprovalAnswer::No(
+                    no.trim_start_matches("no")
+                        .trim_start_matches([':', ' '])
+                        .to_owned(),
+                ),
+                None => ApprovalAnswer::No("the case has no answer to this question".to_owned()),
+            }
+        })
+    }
+
+    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+        let reply = lock(&self.replies).next();
+        Box::pin(async move {
+            let reply = reply?;
+            Some(match &question.kind {
+                QuestionKind::Confirm { .. } => PersonAnswer::Yes(reply.trim() == "yes"),
+                QuestionKind::Choose { options, .. } => {
+                    let at = options.iter().position(|option| *option == reply)?;
+                    PersonAnswer::Choice(u32::try_from(at).ok()?)
+                }
+                QuestionKind::Text { .. } => PersonAnswer::Text(reply),
+            })
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! Events of cases: a hook is called at its point with a payload, without the rest of the turn.
+//!
+//! This is the way to test points that an ordinary turn does not reach, and plugin-defined points.
+//! The hooks still run through the real dispatcher.
+
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::payload::Shape;
+use super::run::RunError;
+use rind_lib::host::Session;
+use rind_lib::point::Point;
+use rind_lib::point::catalog;
+
+include!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../../wit/points.in"
+));
+
+/// A point and its payload.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GivenEvent {
+    /// Name of the point; `owner.NAME` for one that a plugin defines.
+    pub point: String,
+    /// Payload, with the contract's names in snake case. At a plugin-defined point, the payload
+    /// that its owner would pass.
+    #[serde(default)]
+    pub payload: Value,
+    /// Step of the turn.
+    #[serde(default = "first")]
+    pub step: u32,
+}
+
+impl GivenEvent {
+    /// Whether the point is plugin-defined. Only such points have a dot in their name.
+    pub(super) fn is_of_plugin(&self) -> bool {
+        self.point.contains('.')
+    }
+}
+
+fn first() -> u32 {
+    1
+}
+
+/// Either one event or several in order.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a table of `point`, `payload` and `step`, or a list of these"
+)]
+enum OneOrMore {
+    One(GivenEvent),
+    More(Vec<GivenEvent>),
+}
+
+/// Reads one event or a list of events.
+pub(super) fn one_or_more<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<GivenEvent>, D::Error> {
+    Ok(match OneOrMore::deserialize(deserializer)? {
+        OneOrMore::One(event) => vec![event],
+        OneOrMore::More(events) => events,
+    })
+}
+
+/// Result of the events of a case.
+#[derive(Debug, Default)]
+pub(super) struct Fired {
+    /// Last payload, as changed by the hooks.
+    pub(super) payload: Value,
+    /// Warnings for the model.
+    pub(super) notes: Vec<String>,
+    /// Whether a blocking hook failed that must see everything, which would have ended a turn.
+    pub(super) is_halted: bool,
+    /// Duration of the hooks.
+    pub(super) took: Duration,
+}
+
+/// Calls the hooks of the events in order, in one turn of the session.
+///
+/// # Errors
+/// A payload does not fit its point, or the session failed.
+pub(super) async fn fire(session: &mut Session, events: &[GivenEvent]) -> Result<Fired, RunError> {
+    let tools = session.tool_registry().clone();
+    let handle = session.handle();
+    let turn = session.direct_turn()?;
+    let mut fired = Fired::default();
+    for event in events {
+        let unfit = |message: String| RunError::Event {
+            point: event.point.clone(),
+            message,
+        };
+        if let Some((owner, _)) = event.point.split_once('.') {
+            let caller = turn.caller(event.step).caused_by(&owner.into());
+            let payload = event.payload.clone();
+            let started = Instant::now();
+            let called = handle.call_point(owner, &event.point, payload, caller);
+            let answer = called.await.map_err(|error| unfit(error.to_string()))?;
+            fired.took += started.elapsed();
+            fired.payload = answer.value;
+            continue;
+        }
+        let name = catalog::find(&event.point).map_or(event.point.as_str(), |row| row.name);
+        macro_rules! dispatch {
+            ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
+                match name {
+                    $($name => {
+                        let payload = <catalog::$marker as Point>::Payload::read(event.payload.clone(), &tools).map_err(unfit)?;
+                        let call = payload.call_id().map(str::to_owned);
+                        let started = Instant::now();
+                        let called = turn.dispatch::<catalog::$marker>(payload, event.step, call.as_deref());
+                        let out = Box::pin(called).await?;
+                        fired.took += started.elapsed();
+                        fired.payload = out.value.show();
+                        fired.notes.extend(out.notes.into_iter().map(|note| note.text));
+                    })*
+                    _ => return Err(unfit("there is no such point".to_owned())),
+                }
+            };
+        }
+        for_each_point!(dispatch);
+    }
+    fired.is_halted = turn.end().await?.is_some();
+    Ok(fired)
+}

@@ -1,0 +1,454 @@
+//! Format of case files: `[[case]]` tables with `given` and `expect`.
+//!
+//! The types here are the format; [`CaseFile`] reads a file and checks each case for
+//! contradictions, for example a case without expectations, which could never fail.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::event::{GivenEvent, one_or_more};
+use super::folder::TestFolder;
+use super::payload::messages;
+use super::snapshot::slug;
+use rind_lib::message::Message;
+use rind_lib::point::catalog;
+use rind_lib::provider::scripted::Reply;
+
+/// Maximum size of a case file, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Error message for a case without expectations.
+pub(super) const NOTHING_EXPECTED: &str =
+    "it expects nothing, and would pass whatever happens; say in `expect` what is to come of it";
+
+/// Case file of a plugin or of a skill.
+#[derive(Debug)]
+pub struct CaseFile<C = Case> {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Cases in the order of the file.
+    pub cases: Vec<C>,
+}
+
+/// Kind of case: of plugins or of skills.
+pub trait CaseFormat: DeserializeOwned {
+    /// Whether the directory of the cases may be a symlink, so that plugins in several languages
+    /// can share their cases. Nothing is written there.
+    const MAY_BE_LINKED: bool;
+
+    /// Name of the case.
+    fn name(&self) -> &str;
+    /// Whether the case has a snapshot.
+    fn has_snapshot(&self) -> bool;
+    /// Returns the reason why the parts of the case contradict each other, if they do.
+    fn fault(&self) -> Option<String>;
+    /// Sets the line of the case in its file.
+    fn set_line(&mut self, line: usize);
+}
+
+/// Case of a plugin: a situation and the expected behavior.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Name, unique in its file.
+    pub name: String,
+    /// Situation of the turn.
+    #[serde(default)]
+    pub given: Given,
+    /// Expected behaviour.
+    #[serde(default)]
+    pub expect: Expect,
+    /// Line in the file.
+    #[serde(skip)]
+    pub line: usize,
+}
+
+/// Situation of a turn, or the hooks to call. All fields are optional.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Given {
+    /// Input of the turn.
+    pub input: Option<String>,
+    /// A tool call that the model makes before it answers.
+    pub tool: Option<GivenCall>,
+    /// Hooks that are called instead of a turn, in order.
+    #[serde(deserialize_with = "one_or_more")]
+    pub event: Vec<GivenEvent>,
+    /// Slash command of the plugin that the person calls, instead of a turn. If it produces the
+    /// input of a turn, that is compared with `expect.prompt`, and no turn starts.
+    pub command: Option<GivenCommand>,
+    /// Whether the plugin's loop runs once, instead of a turn.
+    #[serde(rename = "loop")]
+    pub runs_loop: bool,
+    /// Responses of the model, in the format of scripts; they come after the call in `tool`.
+    pub reply: Vec<Reply>,
+    /// Earlier messages of the session: `role`, `text`, `tool_calls`, `tool_results`.
+    #[serde(deserialize_with = "messages")]
+    pub conversation: Vec<Message>,
+    /// Settings of the plugin.
+    pub config: toml::Table,
+    /// Values of the plugin's store.
+    pub store: BTreeMap<String, String>,
+    /// Files of the workspace.
+    pub files: BTreeMap<String, String>,
+    /// Answers of servers.
+    pub http: Vec<CannedAnswer>,
+    /// Secrets for credentials.
+    pub secrets: BTreeMap<String, String>,
+    /// Scripted answers to approval questions: `yes`, `always`, or `no REASON`. If absent, every
+    /// call is approved.
+    pub answers: Option<Vec<String>>,
+    /// Scripted replies to the plugin's own questions, in order: `yes` or `no`, an option, or a
+    /// text. If absent, there is no person, and the plugin's defaults apply.
+    pub replies: Option<Vec<String>>,
+}
+
+/// Call of a slash command.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GivenCommand {
+    /// Name of the command, without the slash.
+    pub name: String,
+    /// Arguments: a table if the command has a schema, otherwise the text after its name.
+    #[serde(default)]
+    pub arguments: Option<Value>,
+}
+
+/// Tool call of the model.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GivenCall {
+    /// Name of the tool.
+    pub name: String,
+    /// Arguments of the call.
+    #[serde(default = "no_arguments")]
+    pub arguments: Value,
+}
+
+fn no_arguments() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+/// Response of a server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CannedAnswer {
+    /// Method of the request; any if absent.
+    pub method: Option<String>,
+    /// Full URL of the request.
+    pub url: String,
+    /// Headers that the request must have, including credentials; names in lower case.
+    #[serde(default)]
+    pub with: BTreeMap<String, String>,
+    /// Status code; 200 if absent.
+    #[serde(default = "ok")]
+    pub status: u16,
+    /// Headers of the response.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Body of the response.
+    #[serde(default)]
+    pub body: String,
+}
+
+fn ok() -> u16 {
+    200
+}
+
+/// Expected behavior. Absent fields are not compared, except that a failed turn is an error unless
+/// `stop` expects it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Expect {
+    /// Output of the turn, the text that the command showed, or the reason why the command or the
+    /// loop failed.
+    pub output: Option<String>,
+    /// Next run that the loop requests.
+    pub again: Option<AgainExpect>,
+    /// Whether the loop has nothing left to do.
+    pub done: Option<bool>,
+    /// Input of a turn that the command produced.
+    pub prompt: Option<String>,
+    /// Questions that the plugin asked, in order, each with its answer, for example `Commit on
+    /// main? no`.
+    pub asked: Option<Vec<String>>,
+    /// Status line of the plugin at the end.
+    pub status: Option<String>,
+    /// Stop reason of the turn: `done`, `blocked`, `max-steps`, `failed`.
+    pub stop: Option<String>,
+    /// Texts of all tool results, in order, as the model sees them.
+    pub results: Option<Vec<String>>,
+    /// Outcomes of the plugin's hooks, by point. If a hook is called several times, one of the
+    /// calls must match.
+    pub hooks: BTreeMap<String, HookExpect>,
+    /// All accesses, in order, for example `network GET https://example.com/ done`.
+    pub accesses: Option<Vec<String>>,
+    /// All denied accesses, in order, without the outcome at the end.
+    pub denials: Option<Vec<String>>,
+    /// Texts that occur in the notices, in order; an empty list expects no notices.
+    pub notices: Option<Vec<String>>,
+    /// Texts that occur in the added messages, in order.
+    pub injected: Option<Vec<String>>,
+    /// Texts that occur in the warnings for the model, in order; for cases that call hooks.
+    pub notes: Option<Vec<String>>,
+    /// Last payload, as changed by the hooks: the fields given here, and of lists every item.
+    pub payload: Option<Value>,
+    /// Whether the complete behavior is compared with the snapshot in `tests/snapshots`.
+    pub snapshot: bool,
+    /// Texts that occur in the plugin's log lines, in order.
+    pub log: Option<Vec<String>>,
+    /// Metrics by name.
+    pub metrics: BTreeMap<String, f64>,
+    /// Content of workspace files after the turn.
+    pub files: BTreeMap<String, String>,
+}
+
+/// Expected next run of a loop. Absent fields are not compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgainExpect {
+    /// Delay before the run, in milliseconds.
+    pub after_ms: Option<u64>,
+    /// Text that occurs in the reason.
+    pub reason: Option<String>,
+}
+
+/// Expected outcome of a hook.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "expected an outcome such as \"blocked\", or a table of `outcome`, `reason` and `changed`"
+)]
+pub enum HookExpect {
+    /// The outcome alone: `pass`, `changed`, `asked`, `blocked`, `failed`, `failed-blocking`.
+    Outcome(String),
+    /// Outcome with details.
+    Whole {
+        /// Outcome.
+        outcome: String,
+        /// Text that occurs in the reason.
+        reason: Option<String>,
+        /// Names of the changed parts.
+        changed: Option<Vec<String>>,
+    },
+}
+
+impl CaseFormat for Case {
+    const MAY_BE_LINKED: bool = true;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn has_snapshot(&self) -> bool {
+        self.expect.snapshot
+    }
+
+    fn set_line(&mut self, line: usize) {
+        self.line = line;
+    }
+
+    fn fault(&self) -> Option<String> {
+        let (given, expect) = (&self.given, &self.expect);
+        if let Some(event) = given
+            .event
+            .iter()
+            .find(|event| !event.is_of_plugin() && catalog::find(&event.point).is_none())
+        {
+            return Some(format!(
+                "there is no point `{}`; the README of the contract lists them",
+                event.point
+            ));
+        }
+        let is_of_command = ("expect.prompt", expect.prompt.is_some());
+        let is_of_loop = [
+            ("expect.again", expect.again.is_some()),
+            ("expect.done", expect.done.is_some()),
+        ];
+        let named = |list: &[(&'static str, bool)]| {
+            list.iter()
+                .find(|(_, is_there)| *is_there)
+                .map(|(name, _)| *name)
+        };
+        let in_place_of_turn = match (&given.command, given.runs_loop) {
+            (Some(_), _) => Some(("given.command", &is_of_loop[..])),
+            (None, true) => Some(("given.loop", std::slice::from_ref(&is_of_command))),
+            (None, false) => None,
+        };
+        if let Some((what, of_others)) = in_place_of_turn {
+            let others = [
+                ("given.input", given.input.is_some()),
+                ("given.tool", given.tool.is_some()),
+                ("given.event", !given.event.is_empty()),
+                ("given.loop", given.runs_loop && given.command.is_some()),
+                ("expect.stop", expect.stop.is_some()),
+            ];
+            let name = named(&others).or_else(|| named(of_others))?;
+            return Some(format!("`{name}` is not for a case of `{what}`"));
+        }
+        if expect.prompt.is_some() {
+            return Some("`expect.prompt` is about the command of `given.command`".to_owned());
+        }
+        if let Some(name) = named(&is_of_loop) {
+            return Some(format!("`{name}` is about the loop of `given.loop`"));
+        }
+        let is_turn = given.event.is_empty();
+        let of_turn = [
+            ("given.input", given.input.is_some()),
+            ("given.tool", given.tool.is_some()),
+            ("expect.output", expect.output.is_some()),
+            ("expect.stop", expect.stop.is_some()),
+        ];
+        let of_event = [
+            ("expect.payload", expect.payload.is_some()),
+            ("expect.notes", expect.notes.is_some()),
+        ];
+        if is_turn {
+            let name = named(&of_event)?;
+            Some(format!("`{name}` is about the hooks of `given.event`"))
+        } else {
+            let name = named(&of_turn)?;
+            Some(format!(
+                "`{name}` is about a turn, and `given.event` calls hooks without one"
+            ))
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File<C> {
+    #[serde(default = "Vec::new")]
+    case: Vec<toml::Spanned<C>>,
+}
+
+/// Error of reading a case file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The file or its directory cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the system.
+        source: std::io::Error,
+    },
+    /// The file is not a valid case file.
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    Format {
+        /// Path of the file.
+        path: PathBuf,
+        /// Line of the fault.
+        line: usize,
+        /// Column of the fault, from 1.
+        column: usize,
+        /// Problem.
+        message: String,
+    },
+}
+
+impl FileError {
+    /// Returns the path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Io { path, .. } | Self::Format { path, .. } => path,
+        }
+    }
+
+    /// Returns the line of the error; 1 if it has none.
+    #[must_use]
+    pub fn line(&self) -> usize {
+        match self {
+            Self::Io { .. } => 1,
+            Self::Format { line, .. } => *line,
+        }
+    }
+}
+
+impl<C: CaseFormat> CaseFile<C> {
+    /// Reads all files `tests/*.toml` in the directory of a plugin or a skill, sorted by name.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is not a valid case file.
+    pub fn all(folder: &Path) -> Result<Vec<Self>, FileError> {
+        Self::each(folder).into_iter().collect()
+    }
+
+    /// Reads the same files, each with its own error. Only regular files of at most 1 MiB are read:
+    /// running the cases of an untrusted plugin must not read other files of the user.
+    #[must_use]
+    pub fn each(folder: &Path) -> Vec<Result<Self, FileError>> {
+        let fault = |path: PathBuf| move |source| FileError::Io { path, source };
+        let opened = TestFolder::open(folder, C::MAY_BE_LINKED).and_then(|tests| match tests {
+            Some(tests) => Ok(Some((tests.names()?, tests))),
+            None => Ok(None),
+        });
+        let (names, tests) = match opened.map_err(fault(folder.join("tests"))) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return Vec::new(),
+            Err(error) => return vec![Err(error)],
+        };
+        let read = |name: &OsString| {
+            let path = tests.path(name);
+            let text = tests.read(name, MAX_FILE_BYTES);
+            // A file that was removed since the directory was listed has no cases.
+            let text = text.map_err(fault(path.clone()))?.unwrap_or_default();
+            Self::parse(&path, &text)
+        };
+        names.iter().map(read).collect()
+    }
+
+    /// Parses the text of the file at this path.
+    ///
+    /// # Errors
+    /// The text is not a valid case file.
+    fn parse(path: &Path, text: &str) -> Result<Self, FileError> {
+        let place = |at: usize| {
+            let before = text.get(..at).unwrap_or_default();
+            let last = before.rsplit('\n').next().unwrap_or_default();
+            (before.matches('\n').count() + 1, last.chars().count() + 1)
+        };
+        let format = |(line, column), message| FileError::Format {
+            path: path.to_owned(),
+            line,
+            column,
+            message,
+        };
+        let file: File<C> = toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            format(place(at), error.message().to_owned())
+        })?;
+        let mut cases: Vec<C> = Vec::new();
+        for spanned in file.case {
+            let place = place(spanned.span().start);
+            let mut case = spanned.into_inner();
+            if cases.iter().any(|other| other.name() == case.name()) {
+                let message = format!("there are two cases `{}`", case.name());
+                return Err(format(place, message));
+            }
+            if let Some(fault) = case.fault() {
+                return Err(format(place, format!("case `{}`: {fault}", case.name())));
+            }
+            let is_taken =
+                |other: &C| other.has_snapshot() && slug(other.name()) == slug(case.name());
+            if case.has_snapshot() && cases.iter().any(is_taken) {
+                let message = format!("another case has the snapshot `{}`", slug(case.name()));
+                return Err(format(place, message));
+            }
+            case.set_line(place.0);
+            cases.push(case);
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            cases,
+        })
+    }
+}

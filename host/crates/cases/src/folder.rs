@@ -1,0 +1,181 @@
+//! Directory `tests` of a plugin or a skill: its files are read, written and removed in place.
+//!
+//! The author of a bundle may have put symlinks into it. Therefore every path is opened one name at
+//! a time, without following symlinks; only the bundle's own directory may be a symlink, because
+//! people install bundles that way.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::Dir;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, open, openat, statat};
+use rustix::io::Errno;
+
+use rind_lib::beneath;
+use rind_lib::clock::new_id;
+
+/// Name of the directory.
+const TESTS: &str = "tests";
+
+/// Maximum number of files per directory.
+const MAX_FILES: usize = 1_000;
+
+/// Open directory of cases or snapshots.
+pub(super) struct TestFolder {
+    path: PathBuf,
+    dir: Dir,
+}
+
+impl TestFolder {
+    /// Opens the directory `tests` of a bundle; `None` if there is none. Follows a symlink in its
+    /// place if `may_be_linked`.
+    ///
+    /// # Errors
+    /// The directory cannot be opened, or is a symlink that must not be followed.
+    pub(super) fn open(bundle: &Path, may_be_linked: bool) -> io::Result<Option<Self>> {
+        let named = match bundle.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => bundle,
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = match open(named, flags, Mode::empty()) {
+            Ok(dir) => Dir::from_std_file(dir.into()),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        let (path, name) = (bundle.to_owned(), OsStr::new(TESTS));
+        let bundle = Self { path, dir };
+        if may_be_linked && bundle.kind(name)? == Some(FileType::Symlink) {
+            let dir = openat(&bundle.dir, name, flags, Mode::empty())?;
+            return Ok(Some(Self {
+                path: bundle.path.join(name),
+                dir: Dir::from_std_file(dir.into()),
+            }));
+        }
+        bundle.folder(name, false)
+    }
+
+    /// Opens a subdirectory; creates it if `is_made` and it is missing.
+    ///
+    /// # Errors
+    /// The directory cannot be opened or created, or is a symlink.
+    pub(super) fn folder(&self, name: &OsStr, is_made: bool) -> io::Result<Option<Self>> {
+        if is_made {
+            match mkdirat(&self.dir, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        match self.kind(name)? {
+            None => return Ok(None),
+            Some(FileType::Directory) => {}
+            Some(kind) => return Err(self.other_kind(name, kind, "folder")),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = openat(&self.dir, name, flags, Mode::empty())?;
+        Ok(Some(Self {
+            path: self.path.join(name),
+            dir: Dir::from_std_file(dir.into()),
+        }))
+    }
+
+    /// Returns the sorted names that end with `.toml`.
+    ///
+    /// # Errors
+    /// The directory cannot be read, or has too many files.
+    pub(super) fn names(&self) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in self.dir.entries()? {
+            let name = entry?.file_name();
+            if Path::new(&name).extension().is_none_or(|end| end != "toml") {
+                continue;
+            }
+            names.push(name);
+            if names.len() > MAX_FILES {
+                return Err(io::Error::other(format!(
+                    "it has more than {MAX_FILES} files"
+                )));
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Reads a file of at most `max_bytes`; `None` if there is none.
+    ///
+    /// # Errors
+    /// The file is not a regular file, is larger, is not UTF-8, or cannot be read.
+    pub(super) fn read(&self, name: &OsStr, max_bytes: u64) -> io::Result<Option<String>> {
+        // Check the type before opening: opening a device or a pipe may have side effects.
+        match self.kind(name)? {
+            None => return Ok(None),
+            Some(FileType::RegularFile) => {}
+            Some(kind) => return Err(self.other_kind(name, kind, "file")),
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(&self.dir, name, flags, Mode::empty())?;
+        // fstat the opened descriptor, not the path: the file may have been swapped.
+        let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
+        if kind != FileType::RegularFile {
+            return Err(self.other_kind(name, kind, "file"));
+        }
+        let mut text = String::new();
+        let n_read = File::from(file)
+            .take(max_bytes.saturating_add(1))
+            .read_to_string(&mut text)?;
+        if n_read as u64 > max_bytes {
+            return Err(io::Error::other(format!(
+                "it has more than {} MiB",
+                max_bytes >> 20
+            )));
+        }
+        Ok(Some(text))
+    }
+
+    /// Writes a file atomically, replacing a regular file of this name.
+    ///
+    /// # Errors
+    /// The name belongs to something other than a regular file, or the file cannot be written.
+    pub(super) fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        match self.kind(OsStr::new(name))? {
+            None | Some(FileType::RegularFile) => {}
+            Some(kind) => return Err(self.other_kind(OsStr::new(name), kind, "file")),
+        }
+        beneath::replace(&self.dir, name, text.as_bytes(), None, false, &new_id())
+    }
+
+    /// Removes a file; of a symlink, the link and not its target.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub(super) fn remove(&self, name: &OsStr) -> io::Result<()> {
+        self.dir.remove_file(name)
+    }
+
+    /// Returns the full path of a name in the directory.
+    pub(super) fn path(&self, name: &OsStr) -> PathBuf {
+        self.path.join(name)
+    }
+
+    fn kind(&self, name: &OsStr) -> io::Result<Option<FileType>> {
+        match statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn other_kind(&self, name: &OsStr, kind: FileType, wanted: &str) -> io::Error {
+        let path = self.path(name);
+        let is = match kind {
+            FileType::Symlink => "is a link, and none is followed here".to_owned(),
+            _ => format!("is no {wanted}"),
+        };
+        io::Error::other(format!(
+            "{} {is}: put a {wanted} in its place",
+            path.display()
+        ))
+    }
+}

@@ -1,0 +1,58 @@
+//! Costs of the previous run of a plugin's cases, stored in the cache and shown next to those of
+//! the current run.
+//!
+//! Times differ between machines and runs, so a difference never fails a case.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::run::Cost;
+
+/// Costs of cases, keyed by `FILE NAME`.
+pub type Costs = BTreeMap<String, Cost>;
+
+/// Costs of the previous run of one plugin.
+#[derive(Debug)]
+pub struct LastRun {
+    file: PathBuf,
+    costs: Costs,
+}
+
+impl LastRun {
+    /// Reads the previous run of the plugin in `folder`. A missing or corrupt file is treated as no
+    /// run.
+    #[must_use]
+    pub fn read(cache: &Path, folder: &Path) -> Self {
+        let place = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let hash = blake3::hash(place.as_os_str().as_encoded_bytes()).to_hex();
+        let file = cache.join("cases").join(format!("{}.json", &hash[..16]));
+        let text = std::fs::read(&file).unwrap_or_default();
+        Self {
+            costs: serde_json::from_slice(&text).unwrap_or_default(),
+            file,
+        }
+    }
+
+    /// Returns the cost of a case in that run.
+    #[must_use]
+    pub fn cost(&self, case: &str) -> Option<&Cost> {
+        self.costs.get(case)
+    }
+
+    /// Stores the costs of a run for the next one. Cases that were not run keep their previous
+    /// costs, unless `is_whole`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn keep(mut self, costs: Costs, is_whole: bool) -> std::io::Result<()> {
+        if is_whole {
+            self.costs.clear();
+        }
+        self.costs.extend(costs);
+        let text = serde_json::to_vec(&self.costs)?;
+        if let Some(folder) = self.file.parent() {
+            rind_lib::disk::private_folder(folder)?;
+        }
+        rind_lib::disk::replace_private(&self.file, &text)
+    }
+}

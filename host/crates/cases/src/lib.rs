@@ -1,0 +1,43 @@
+//! Cases of plugins: turns with a scripted model, or single hooks, in the real sandbox, compared
+//! with the expected behavior.
+//!
+//! `file` is the format of case files, read through `folder`; `event` and `payload` are for cases
+//! that call a hook directly. `run` runs a case, with the required plugins (`needed`), the host
+//! (`setup`), its directories (`workspace`) and test doubles (`doubles`). `seen` is the observed
+//! behavior, compared by `expect` and `snapshot`; `oversight` finds mistakes in the case itself;
+//! `last` keeps costs for the next run. `suite` runs all cases of a plugin.
+//!
+//! A case runs with all permissions that the plugin asks for; requests pass every check of the real
+//! egress and are then answered from the case. Each case runs warm (one instance) and cold (a fresh
+//! instance per call), two turns each, because the contract lets the host discard an instance at
+//! any moment: a plugin that behaves differently then fails the case.
+//!
+//! Cases of skills (`skill`) are turns of a host without plugins, with the same files, directories
+//! and doubles.
+//!
+//! Start from [`run::run`].
+
+mod doubles;
+pub mod event;
+pub mod expect;
+pub mod file;
+mod folder;
+pub mod last;
+#[doc(hidden)]
+pub mod log;
+#[doc(hidden)]
+pub mod needed;
+mod oversight;
+mod payload;
+pub mod run;
+pub mod seen;
+mod setup;
+pub mod skill;
+pub mod snapshot;
+pub mod suite;
+mod workspace;
+
+pub use file::{Case, CaseFile};
+pub use run::{CaseOutcome, Cost, Runner, run};
+pub use seen::Seen;
+pub use suite::Suite;

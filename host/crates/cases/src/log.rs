@@ -1,0 +1,130 @@
+//! Captures the log lines of plugins while a case runs. They are part of the case's behavior, so
+//! they are not logged; all other events go to the previous subscriber.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
+
+use rind_lib::lock::lock;
+
+/// Target under which plugins log.
+pub const TARGET: &str = "plugin";
+
+/// Maximum number of captured lines: a plugin has a limit per session, and a case runs two
+/// sessions.
+const MAX_LINES: usize = 10_000;
+
+/// Log line of a plugin.
+#[derive(Debug, Default)]
+pub struct Line {
+    pub plugin: String,
+    pub text: String,
+}
+
+impl Line {
+    /// Returns the line of an event that a plugin logged at level `info` or above; `None` for other
+    /// events.
+    pub fn of(event: &Event<'_>) -> Option<Self> {
+        is_heard(event.metadata()).then(|| {
+            let mut line = Self::default();
+            event.record(&mut line);
+            line
+        })
+    }
+}
+
+/// Captured lines that were not taken yet.
+#[derive(Clone, Default)]
+pub(super) struct Heard(Arc<Mutex<Vec<Line>>>);
+
+impl Heard {
+    /// Creates a subscriber that captures lines of plugins at level `info` and above.
+    pub(super) fn subscriber(&self) -> Dispatch {
+        Dispatch::new(Listener {
+            heard: self.clone(),
+            before: tracing::dispatcher::get_default(Clone::clone),
+        })
+    }
+
+    /// Takes the lines since the last call.
+    pub(super) fn take(&self) -> Vec<Line> {
+        std::mem::take(&mut lock(&self.0))
+    }
+}
+
+struct Listener {
+    heard: Heard,
+    before: Dispatch,
+}
+
+fn is_heard(metadata: &Metadata<'_>) -> bool {
+    metadata.target() == TARGET && *metadata.level() <= Level::INFO
+}
+
+impl Subscriber for Listener {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        // Not cached, because the level of the previous subscriber may change.
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        is_heard(metadata) || self.before.enabled(metadata)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        if let Some(line) = Line::of(event) {
+            let mut heard = lock(&self.heard.0);
+            if heard.len() < MAX_LINES {
+                heard.push(line);
+            }
+        } else if self.before.enabled(event.metadata()) {
+            self.before.event(event);
+        }
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        self.before.new_span(span)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        self.before.record(span, values);
+    }
+
+    fn record_follows_from(&self, span: &Id, follows: &Id) {
+        self.before.record_follows_from(span, follows);
+    }
+
+    fn enter(&self, span: &Id) {
+        self.before.enter(span);
+    }
+
+    fn exit(&self, span: &Id) {
+        self.before.exit(span);
+    }
+
+    fn clone_span(&self, span: &Id) -> Id {
+        self.before.clone_span(span)
+    }
+
+    fn try_close(&self, span: Id) -> bool {
+        self.before.try_close(span)
+    }
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "plugin" {
+            value.clone_into(&mut self.plugin);
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            self.text = format!("{value:?}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Plugins that the plugin of a case needs: its dependencies, and the owners of points that it
+//! implements.
+//!
+//! Needed plugins are searched in sibling directories, the usual layout of a repository. This
+//! module must not know how plugins are loaded: the loader reports missing ones.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
+
+/// Plugins that another plugin needs, by name, each with the directory where it is searched.
+#[derive(Debug, Default)]
+pub struct Needed {
+    /// Directories of the plugins that were found.
+    pub found: BTreeMap<String, PathBuf>,
+    /// Directories that do not contain the plugin.
+    pub(super) missing: BTreeMap<String, PathBuf>,
+}
+
+impl Needed {
+    /// Finds the plugins that the plugin in `folder` needs, including indirect needs.
+    pub fn of(folder: &Path) -> Self {
+        let mut needed = Self::default();
+        let Ok(folder) = folder.canonicalize() else {
+            return needed;
+        };
+        // The loader reports a manifest that cannot be read.
+        let mut open: Vec<Manifest> = Manifest::read(&folder, None).into_iter().collect();
+        while let Some(manifest) = open.pop() {
+            let owners = manifest.implements.keys();
+            let owners = owners.filter_map(|point| point.split_once('.').map(|(owner, _)| owner));
+            let names = manifest.dependencies.keys().map(String::as_str);
+            for name in names.chain(owners) {
+                let beside = folder.with_file_name(name);
+                if beside == folder || needed.found.contains_key(name) {
+                    continue;
+                }
+                let read = Manifest::read(&beside, None);
+                let is_other = read.as_ref().is_ok_and(|read| read.name != name);
+                if is_other || !beside.join(FILE_NAME).is_file() {
+                    needed.missing.insert(name.to_owned(), beside);
+                } else {
+                    needed.found.insert(name.to_owned(), beside);
+                    open.extend(read);
+                }
+            }
+        }
+        needed
+    }
+
+    /// Describes where missing plugins were searched; empty if none is missing.
+    pub(super) fn hint(&self) -> String {
+        let places: Vec<String> = self
+            .missing
+            .values()
+            .map(|folder| format!("`{}`", folder.display()))
+            .collect();
+        match places.is_empty() {
+            true => String::new(),
+            false => format!(
+                "; cases load what a plugin needs from the folders beside it, and there is no {}",
+                places.join(", no ")
+            ),
+        }
+    }
+}

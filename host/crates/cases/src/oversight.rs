@@ -1,0 +1,64 @@
+//! Mistakes in a case itself that no expectation compares, so that the case would pass without
+//! testing anything: replies that the model was never asked for, a failed turn, calls of tools that
+//! do not exist.
+
+use rind_lib::agent::NO_TOOL;
+use rind_lib::event::Event;
+use rind_lib::message::ToolResult;
+
+/// Author of refusals of calls of unknown tools.
+const HOST: &str = "host";
+
+/// Stop reason of a turn that was answered.
+pub(super) const DONE: &str = "done";
+
+/// Stop reason of a turn that failed.
+pub(super) const FAILED: &str = "failed";
+
+/// Returns the result of a call of a tool that does not exist.
+pub(super) fn unknown_tool(event: &Event) -> Option<&ToolResult> {
+    match event {
+        Event::ToolEnd {
+            result,
+            refused_by: Some(by),
+            by: None,
+            ..
+        } if by == HOST && result.content.text().starts_with(NO_TOOL) => Some(result),
+        _ => None,
+    }
+}
+
+/// Describes calls of tools that do not exist. `key` is the expectation that would compare them.
+pub(super) fn unknown_tools(results: &[String], key: &str) -> Option<String> {
+    let lines: String = results.iter().map(|text| format!("\n  {text}")).collect();
+    (!results.is_empty()).then(|| {
+        format!(
+            "the model called a tool that does not exist; if that is meant, compare `{key}`{lines}"
+        )
+    })
+}
+
+/// Describes replies of the case that the model was never asked for, by their indexes. If the case
+/// expects the turn to end early (`stop`), unused replies are allowed: they show that the model is
+/// not asked again.
+pub(super) fn unused_replies(places: &[usize], stop: Option<&str>) -> Option<String> {
+    if stop.is_some_and(|stop| stop != DONE) {
+        return None;
+    }
+    let numbers: Vec<String> = places.iter().map(|n| (n + 1).to_string()).collect();
+    let (what, were) = match numbers.len() {
+        0 => return None,
+        1 => ("reply", "was"),
+        _ => ("replies", "were"),
+    };
+    Some(format!(
+        "{what} {} of `given.reply` {were} never asked for: the model was asked less often; take out what is not needed, or set \
+         `times = 0`",
+        numbers.join(", ")
+    ))
+}
+
+/// Describes a failed turn. `number` counts from 1.
+pub(super) fn failed_turn(number: usize, stop: &str, output: &str) -> String {
+    format!("turn {number} ended with `{stop}`: {output}")
+}

@@ -1,0 +1,200 @@
+//! Behavior of a plugin in one turn, derived from the events of the session.
+//!
+//! The structure is serialized into snapshots, so it must be the same in every run: times, ids and
+//! temporary paths are left out. Start from [`Seen`].
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::oversight::unknown_tool;
+use rind_lib::event::{Event, Stamped};
+
+/// Behavior in one turn, without times and ids.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Seen {
+    /// Output of the turn or the command, or the reason why the command or the loop failed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub output: String,
+    /// Input of a turn that the command produced.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub prompt: String,
+    /// Next run that the loop requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub again: Option<AgainSeen>,
+    /// Whether the loop has nothing left to do.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub done: bool,
+    /// Questions that the plugin asked, each with its answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<String>,
+    /// Status line of the plugin.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub status: String,
+    /// Stop reason of the turn; empty if the case calls hooks directly.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stop: String,
+    /// Texts of tool results.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<String>,
+    /// Accesses, as in `expect.accesses`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accesses: Vec<String>,
+    /// Notices of the plugin.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+    /// Messages that the plugin added.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub injected: Vec<String>,
+    /// Warnings for the model, from hooks that the case calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Lines of its log.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<String>,
+    /// Names of the plugin's tools that were called.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// Metrics by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, f64>,
+    /// Text files of the workspace.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+    /// Last payload, as changed by the hooks; null if the case is a turn.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub payload: Value,
+    /// Calls of the plugin's hooks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookSeen>,
+    /// Results of calls of tools that do not exist.
+    #[serde(skip)]
+    pub unknown_tools: Vec<String>,
+}
+
+/// Next run of a loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AgainSeen {
+    /// Delay before the run, in milliseconds.
+    pub after_ms: u64,
+    /// Reason.
+    pub reason: String,
+}
+
+/// Call of a hook.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HookSeen {
+    /// Name of the point.
+    pub point: String,
+    /// Outcome.
+    pub outcome: String,
+    /// Names of the changed parts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Reason, or failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Returns the name of a value that serializes as a string.
+pub(super) fn text_of(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+impl Seen {
+    /// Adds an event, if it is about the plugin of this name.
+    pub(super) fn see(&mut self, stamped: &Stamped, plugin: &str, own_tools: &[String]) {
+        let unknown = unknown_tool(&stamped.event);
+        let unknown = unknown.map(|result| result.content.to_string());
+        self.unknown_tools.extend(unknown);
+        match &stamped.event {
+            Event::Asked {
+                plugin: own,
+                question,
+                answer,
+                ..
+            } if own == plugin => self.asked.push(format!("{question} {answer}")),
+            Event::Status { plugin: own, text } if own == plugin => self.status.clone_from(text),
+            Event::Hook { record } if &*record.plugin == plugin && record.was_called() => {
+                self.hooks.push(HookSeen {
+                    point: record.point.to_string(),
+                    outcome: text_of(&record.outcome),
+                    changed: record
+                        .changed
+                        .iter()
+                        .map(|name| (*name).to_owned())
+                        .collect(),
+                    reason: record.reason.clone(),
+                });
+            }
+            Event::Access { record } if &*record.plugin == plugin => {
+                let line = format!(
+                    "{} {} {}",
+                    text_of(&record.reached),
+                    record.target,
+                    text_of(&record.outcome)
+                );
+                self.accesses.push(line);
+            }
+            Event::Notice {
+                plugin: Some(by),
+                text,
+                ..
+            } if by == plugin => self.notices.push(text.clone()),
+            Event::Injected {
+                plugin: by, text, ..
+            } if by == plugin => self.injected.push(text.clone()),
+            Event::Metric {
+                plugin: by,
+                name,
+                value,
+            } if by == plugin => {
+                self.metrics.insert(name.clone(), *value);
+            }
+            Event::ToolStart { call, .. } if own_tools.contains(&call.name) => {
+                self.tools.push(call.name.clone())
+            }
+            Event::ToolEnd {
+                result, by: None, ..
+            } => self.results.push(result.content.to_string()),
+            _ => {}
+        }
+    }
+
+    /// Replaces the run's directory by `~`, because its name differs between runs.
+    pub(super) fn without(mut self, root: &Path) -> Self {
+        let root = root.display().to_string();
+        let lists = [
+            &mut self.results,
+            &mut self.accesses,
+            &mut self.notices,
+            &mut self.injected,
+            &mut self.notes,
+            &mut self.log,
+        ];
+        let reasons = self.hooks.iter_mut().flat_map(|hook| &mut hook.reason);
+        let next = self.again.as_mut().map(|again| &mut again.reason);
+        let texts = lists
+            .into_iter()
+            .flatten()
+            .chain([&mut self.output])
+            .chain(next);
+        for text in texts.chain(reasons) {
+            *text = text.replace(&root, "~");
+        }
+        replace_in(&mut self.payload, &root);
+        self
+    }
+}
+
+fn replace_in(value: &mut Value, root: &str) {
+    match value {
+        Value::String(text) => *text = text.replace(root, "~"),
+        Value::Array(all) => all.iter_mut().for_each(|value| replace_in(value, root)),
+        Value::Object(all) => all.values_mut().for_each(|value| replace_in(value, root)),
+        _ => {}
+    }
+}

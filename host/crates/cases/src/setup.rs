@@ -1,0 +1,122 @@
+//! Host of a case: the plugin and the plugins that it needs, a scripted model, and test doubles.
+//!
+//! It differs from the host of a session in its test doubles and temporary directories, and in that
+//! all requested permissions are granted.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::doubles::{CannedNames, CaseSecrets, Person, canned};
+use super::file::Given;
+use super::needed::Needed;
+use super::run::{RunError, Runner, TURNS};
+use super::workspace::Workspace;
+use rind_lib::config::PluginSettings;
+use rind_lib::egress::EgressOptions;
+use rind_lib::host::{self, Host};
+use rind_lib::plugin::load::{LoadOptions, PluginSet};
+use rind_lib::provider::scripted::{Reply, Scripted};
+use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
+
+/// Writes the given values into the plugin's store.
+pub(super) fn keep_in_store(
+    plugins: &PluginSet,
+    name: &str,
+    given: &Given,
+) -> Result<(), RunError> {
+    let stores = plugins.stores();
+    for (key, value) in &given.store {
+        if let Some(store) = stores.get(name) {
+            store.set(key, value).map_err(|error| RunError::Store {
+                key: key.clone(),
+                message: error.to_string(),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Creates the host of a case: the plugin, a scripted model, the built-in file tools, and the
+/// person who is asked.
+pub(super) async fn host(
+    given: &Given,
+    workspace: &Workspace,
+    plugins: Arc<PluginSet>,
+    model: Arc<Scripted>,
+) -> Result<Host, host::Error> {
+    let policy = ToolPolicy {
+        mode: PolicyMode {
+            yes: given.answers.is_none(),
+            has_terminal: given.answers.is_some(),
+            ..PolicyMode::default()
+        },
+        ..ToolPolicy::default()
+    };
+    let answers = given.answers.as_deref().unwrap_or_default();
+    let replies = given.replies.as_deref().unwrap_or_default();
+    Host::builder()
+        .provider(model, "test-model")
+        .paths(workspace.paths.clone())
+        .plugins(plugins)
+        .file_tools()
+        .policy(Arc::new(policy))
+        .approver(Arc::new(Person::new(answers, replies, TURNS)))
+        .build()
+        .await
+}
+
+/// Returns options that load the plugins for a case: all requested permissions are granted, and no
+/// request leaves the machine.
+pub(super) fn options(
+    runner: &Runner,
+    folder: &Path,
+    name: &str,
+    given: &Given,
+    workspace: &Workspace,
+    needed: &Needed,
+) -> LoadOptions {
+    let mut options = LoadOptions {
+        egress: EgressOptions {
+            secrets: Arc::new(CaseSecrets(given.secrets.clone())),
+            resolver: Arc::new(CannedNames),
+            canned: Some(canned(given.http.clone())),
+            ..EgressOptions::default()
+        },
+        ..runner.load_options(folder, needed)
+    }
+    .at(&workspace.paths);
+    // Share the cache, so that a component is compiled once instead of once per case.
+    options.cache.clone_from(&runner.cache);
+    options.cache_key.clone_from(&runner.cache_key);
+    // Grant all requested permissions, because the plugin's author intends it to have them.
+    let names = needed.found.keys().map(String::as_str);
+    let names = std::iter::once(name).chain(names);
+    options.grants.flags = names.filter_map(|name| name.parse().ok()).collect();
+    let settings = PluginSettings {
+        config: given.config.clone(),
+        ..PluginSettings::default()
+    };
+    options.settings.insert(name.to_owned(), settings);
+    options
+}
+
+/// Returns the indexes in `given.reply` that the model was not asked for in the first turn.
+pub(super) fn unused_replies_of(given: &Given, model: &Scripted) -> Vec<usize> {
+    let n_before = usize::from(given.tool.is_some());
+    let places = model.unused().into_iter();
+    let places = places.filter_map(|place| place.checked_sub(n_before));
+    places.filter(|place| *place < given.reply.len()).collect()
+}
+
+/// Returns the responses of the model in all turns.
+pub(super) fn script(given: &Given) -> Vec<Reply> {
+    let call = given
+        .tool
+        .iter()
+        .map(|tool| Reply::call(&tool.name, tool.arguments.clone()));
+    let mut replies: Vec<Reply> = call.chain(given.reply.iter().cloned()).collect();
+    if given.reply.is_empty() && given.event.is_empty() {
+        replies.push(Reply::text("done"));
+    }
+    std::iter::repeat_n(replies, TURNS).flatten().collect()
+}

@@ -1,0 +1,184 @@
+//! Format of the cases of skills.
+//!
+//! Case files have the same tables as those of plugins (`[[case]]` with `given` and `expect`), with
+//! other fields.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::file::{CaseFormat, NOTHING_EXPECTED};
+use rind_lib::grant::Trust;
+use rind_lib::message::EffectClass;
+use rind_lib::provider::scripted::Reply;
+use rind_lib::tool::policy::PolicyRule;
+
+/// Placeholder for the directory of the skill.
+pub(super) const BASE: &str = "{baseDir}";
+
+/// Case of a skill: a situation and the expected behavior.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SkillCase {
+    /// Name, unique in its file.
+    pub name: String,
+    /// Situation.
+    #[serde(default)]
+    pub given: SkillGiven,
+    /// Expected behavior.
+    #[serde(default)]
+    pub expect: SkillExpect,
+    /// Line in the file.
+    #[serde(skip)]
+    pub line: usize,
+}
+
+/// Situation of a case. All fields are optional: without any, the person starts the skill without
+/// arguments, and the model answers "done".
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SkillGiven {
+    /// Text of the person, after which the model may start the skill. If absent, the person starts
+    /// the skill.
+    pub input: Option<String>,
+    /// Arguments with which the person starts the skill: text, or a table if the skill has a
+    /// schema.
+    pub arguments: Option<Value>,
+    /// Texts of the person in further turns.
+    pub then: Vec<String>,
+    /// Responses of the model, in the format of scripts. `{baseDir}` is the directory of the skill.
+    pub reply: Vec<Reply>,
+    /// Files of the workspace.
+    pub files: BTreeMap<String, String>,
+    /// Scripted answers to approval questions: `yes`, `always`, or `no REASON`. If absent, every
+    /// answer is yes.
+    pub answers: Option<Vec<String>>,
+    /// Tools that the program does not have, each with its canned result.
+    pub tools: BTreeMap<String, CannedTool>,
+    /// Plugins in `library_depends` that count as loaded.
+    pub plugins: Vec<String>,
+    /// Rules of the operator.
+    pub rules: Vec<PolicyRule>,
+    /// Trust of the skill's location; `user` if absent.
+    pub trust: Option<Trust>,
+}
+
+/// Test double of a tool.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "expected a text, or a table of `result`, `effect` and `error`"
+)]
+pub enum CannedTool {
+    /// Text that the tool returns; the tool counts as read-only.
+    Result(String),
+    /// Result with details.
+    Whole {
+        /// Text that the tool returns.
+        result: String,
+        /// Class of its effects.
+        #[serde(default)]
+        effect: Option<EffectClass>,
+        /// Whether the result is an error.
+        #[serde(default)]
+        error: bool,
+    },
+}
+
+/// Expected behavior. Absent fields are not compared, except for `refused` and `stop`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SkillExpect {
+    /// Skills that became active, in order, for example `count by user`; an empty list expects
+    /// none.
+    pub skills: Option<Vec<String>>,
+    /// Text that occurs in the reason why the skill could not be used.
+    pub refused: Option<String>,
+    /// Texts that occur in the skill's text as shown to the model, in order.
+    pub text: Option<Vec<String>>,
+    /// All calls of the model, in order, each with its decision: `bash spared`, `write_file asked`,
+    /// `search allowed`, `bash refused by skill count`.
+    pub calls: Option<Vec<String>>,
+    /// Tools that the person was asked about, in order; `skill` is the question before the first
+    /// use of the skill.
+    pub asked: Option<Vec<String>>,
+    /// Texts that occur in the results of calls, in order.
+    pub results: Option<Vec<String>>,
+    /// Texts that occur in the notices, in order; an empty list expects no notices.
+    pub notices: Option<Vec<String>>,
+    /// Output of the last turn.
+    pub output: Option<String>,
+    /// Stop reason of the last turn: `done`, `blocked`, `max-steps`, `failed`. Default: `done`.
+    pub stop: Option<String>,
+    /// Content of workspace files afterwards.
+    pub files: BTreeMap<String, String>,
+    /// Whether the complete behavior is compared with the snapshot in `tests/snapshots`.
+    pub snapshot: bool,
+}
+
+impl CaseFormat for SkillCase {
+    const MAY_BE_LINKED: bool = false;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn has_snapshot(&self) -> bool {
+        self.expect.snapshot
+    }
+
+    fn set_line(&mut self, line: usize) {
+        self.line = line;
+    }
+
+    fn fault(&self) -> Option<String> {
+        let given = &self.given;
+        let is_arguments = |value: &Value| value.is_string() || value.is_object();
+        if given
+            .arguments
+            .as_ref()
+            .is_some_and(|value| !is_arguments(value))
+        {
+            return Some("`given.arguments` is a text or a table".to_owned());
+        }
+        if given.input.is_some() && given.arguments.is_some() {
+            return Some("`given.input` is what the person says, and `given.arguments` starts the skill; give one of them".to_owned());
+        }
+        (self.expect == SkillExpect::default()).then(|| NOTHING_EXPECTED.to_owned())
+    }
+}
+
+impl SkillGiven {
+    /// Returns the responses of the model, for a skill in this directory.
+    pub(super) fn script(&self, folder: &Path) -> Vec<Reply> {
+        if self.reply.is_empty() {
+            return vec![Reply {
+                times: Some(0),
+                ..Reply::text("done")
+            }];
+        }
+        let folder = folder.display().to_string();
+        let mut replies = self.reply.clone();
+        for reply in &mut replies {
+            if let Some(text) = &mut reply.text {
+                *text = text.replace(BASE, &folder);
+            }
+            for call in &mut reply.tool_calls {
+                resolve(&mut call.arguments, &folder);
+            }
+        }
+        replies
+    }
+}
+
+fn resolve(value: &mut Value, folder: &str) {
+    match value {
+        Value::String(text) => *text = text.replace(BASE, folder),
+        Value::Array(all) => all.iter_mut().for_each(|value| resolve(value, folder)),
+        Value::Object(all) => all.values_mut().for_each(|value| resolve(value, folder)),
+        _ => {}
+    }
+}

@@ -1,0 +1,211 @@
+//! Runs a case of a skill: creates a host with only that skill, in temporary directories.
+//!
+//! Policy, approval, file tools and `bash` are those of a session; only the model and the tools
+//! that the program lacks are doubles.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::calls::{Calls, HeardPerson, HeardPolicy};
+use super::expect::differences as compare;
+use super::file::{SkillCase, SkillGiven};
+use super::seen::SkillSeen;
+use super::tools::Double;
+use crate::doubles::Person;
+use crate::oversight::{DONE, failed_turn, unknown_tools, unused_replies};
+use crate::run::RunError;
+use crate::seen::text_of;
+use crate::workspace::Workspace;
+use rind_lib::grant::Trust;
+use rind_lib::host::{Host, Session};
+use rind_lib::paths::Paths;
+use rind_lib::provider::scripted::{Script, Scripted};
+use rind_lib::skill::{Available, Root, Skill, Skills, Source, discover};
+use rind_lib::tool::builtin::{Commands, Confining};
+use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
+
+/// Name of the tool that runs commands.
+const BASH: &str = "bash";
+
+/// Function that determines how `bash` runs commands in a workspace.
+pub type FindCommands = dyn Fn(Paths) -> BoxFuture<'static, Result<Commands, String>> + Send + Sync;
+
+/// Configuration for running cases of skills.
+#[derive(Clone)]
+pub struct SkillRunner {
+    /// Determines how commands run in the directories of a case.
+    pub commands: Arc<FindCommands>,
+    /// Programs and environment variables of the machine.
+    pub available: Arc<dyn Available + Send + Sync>,
+}
+
+impl fmt::Debug for SkillRunner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SkillRunner").finish_non_exhaustive()
+    }
+}
+
+/// Runs a case of the skill in `folder`. Returns the behavior, the differences from the expected
+/// behavior, and the duration.
+///
+/// # Errors
+/// The case cannot be run at all; wrong behavior of the skill is part of the differences.
+pub async fn run(
+    runner: &SkillRunner,
+    folder: &Path,
+    case: &SkillCase,
+) -> Result<(SkillSeen, Vec<String>, Duration), RunError> {
+    let given = &case.given;
+    let folder = folder.canonicalize()?;
+    let skill = skill(runner, &folder, given)?;
+    let workspace = Workspace::new(&given.files)?;
+    let calls = Calls::default();
+    let (id, dir) = (skill.id.clone(), skill.dir.clone());
+    let model = Arc::new(Scripted::new(Script::new(given.script(&skill.dir))));
+    let commands = (runner.commands)(workspace.paths.clone())
+        .await
+        .map_err(RunError::Commands)?;
+    let refused = match &commands.confining {
+        Confining::Refused(why) => Some(why.clone()),
+        _ => None,
+    };
+    let host = host(given, skill, &workspace, &calls, model.clone(), commands).await?;
+    let mut session = host.session().create()?;
+    let mut events = session.events();
+    let mut seen = SkillSeen::default();
+    let started = Instant::now();
+    let mut differences = turns(&mut session, given, &id, &mut seen).await?;
+    let took = started.elapsed();
+    session.close().await?;
+    while let Ok(stamped) = events.try_recv() {
+        seen.see(&stamped);
+    }
+    (seen.calls, seen.asked) = calls.take();
+    seen.files = workspace.files();
+    let seen = seen.without(&workspace.root, &dir);
+    differences.extend(compare(&case.expect, &seen));
+    if !given.reply.is_empty() {
+        let stop = case.expect.stop.as_deref();
+        differences.extend(unused_replies(&model.unused(), stop));
+    }
+    if case.expect.calls.is_none() && !case.expect.snapshot {
+        differences.extend(unknown_tools(&seen.unknown_tools, "calls"));
+    }
+    if let Some(why) = refused.filter(|_| seen.has_run(BASH)) {
+        differences.push(format!(
+            "`bash` was refused, because its commands cannot be confined: {why}"
+        ));
+    }
+    Ok((seen, differences, took))
+}
+
+/// Reads the skill as a session of the case would.
+fn skill(runner: &SkillRunner, folder: &Path, given: &SkillGiven) -> Result<Skill, RunError> {
+    let root = Root {
+        trust: given.trust.unwrap_or(Trust::User),
+        ..Root::new(Source::Local, folder.to_owned())
+    };
+    let found = discover(&[root], &[], &*runner.available);
+    if let Some(skill) = found.iter().next() {
+        let mut skill = Skill::clone(skill);
+        skill
+            .library_depends
+            .retain(|name| !given.plugins.contains(name));
+        return Ok(skill);
+    }
+    let faults = found.unusable().iter().flat_map(|one| &one.diagnostics);
+    let faults: Vec<String> = faults.map(ToString::to_string).collect();
+    Err(RunError::Skill(match faults.is_empty() {
+        true => format!("there is none in {}", folder.display()),
+        false => faults.join("\n"),
+    }))
+}
+
+/// Creates the host of a case: the skill, a scripted model, the tools, and the person who is asked.
+async fn host(
+    given: &SkillGiven,
+    skill: Skill,
+    workspace: &Workspace,
+    calls: &Calls,
+    model: Arc<Scripted>,
+    commands: Commands,
+) -> Result<Host, RunError> {
+    let policy = ToolPolicy {
+        rules: given.rules.clone(),
+        mode: PolicyMode {
+            has_terminal: true,
+            ..PolicyMode::default()
+        },
+        ..ToolPolicy::default()
+    };
+    let person = given.answers.as_ref();
+    let heard = calls.clone();
+    let host = Host::builder()
+        .provider(model, "test-model")
+        .paths(workspace.paths.clone())
+        .built_in_tools(commands)
+        .skills(Skills::new([skill], Vec::new()))
+        .policy(Arc::new(HeardPolicy {
+            policy,
+            calls: calls.clone(),
+        }))
+        .approver(Arc::new(HeardPerson {
+            person: person.map(|answers| Person::new(answers, &[], 1)),
+            calls: calls.clone(),
+        }))
+        .observe(move |stamped| heard.hear(stamped));
+    let tools = given.tools.iter();
+    let host = tools.fold(host, |host, (name, canned)| {
+        host.tool(Arc::new(Double::new(name, canned)))
+    });
+    Ok(host.build().await?)
+}
+
+/// Runs the turns of a case. Returns failures of all turns but the last. If the skill cannot be
+/// used, no turn runs.
+async fn turns(
+    session: &mut Session,
+    given: &SkillGiven,
+    id: &str,
+    seen: &mut SkillSeen,
+) -> Result<Vec<String>, RunError> {
+    let first = match &given.input {
+        Some(input) => input.clone(),
+        None => {
+            let arguments = given.arguments.clone().unwrap_or_else(|| "".into());
+            let line = match &arguments {
+                Value::String(text) if text.is_empty() => format!("/{id}"),
+                Value::String(text) => format!("/{id} {text}"),
+                other => format!("/{id} {other}"),
+            };
+            match session.invoke_skill(id, &arguments, &line).await {
+                Ok(text) => {
+                    if text != line {
+                        seen.text.clone_from(&text);
+                    }
+                    text
+                }
+                Err(error) => {
+                    seen.refused = error.to_string();
+                    return Ok(Vec::new());
+                }
+            }
+        }
+    };
+    let mut failed = Vec::new();
+    for (n, input) in std::iter::once(&first).chain(&given.then).enumerate() {
+        let outcome = session.turn(input).await?;
+        seen.output = outcome.output;
+        seen.stop = text_of(&outcome.summary.stop);
+        // The stop reason of the last turn is compared with the expected one instead.
+        if n < given.then.len() && seen.stop != DONE {
+            failed.push(failed_turn(n + 1, &seen.stop, &seen.output));
+        }
+    }
+    Ok(failed)
+}

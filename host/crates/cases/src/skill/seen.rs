@@ -1,0 +1,121 @@
+//! Behavior of a skill in a case, derived from the events of its session.
+//!
+//! The structure is serialized into snapshots, so it must be the same in every run: times, ids and
+//! temporary paths are left out.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::Serialize;
+
+use super::file::BASE;
+use crate::oversight::unknown_tool;
+use rind_lib::event::{Event, Stamped};
+
+/// Name of the tool that returns the text of a skill to the model.
+const TOOL: &str = "skill";
+
+/// Pattern of the marks in a skill's wrapper, which depend on the location of its directory.
+#[expect(clippy::expect_used, reason = "the pattern is a constant")]
+static MARK: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new("(</?skill)-[0-9a-f]{16}").expect("a valid pattern"));
+
+/// Behavior of a skill, without times, ids and paths.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SkillSeen {
+    /// Skills that became active, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<String>,
+    /// Reason why the skill could not be used.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub refused: String,
+    /// Calls of the model, each with its decision.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+    /// Tools that the person was asked about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<String>,
+    /// Notices of the host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+    /// Output of the last turn.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub output: String,
+    /// Stop reason of the last turn; empty if no turn ran.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stop: String,
+    /// Text of the skill as shown to the model.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// Results of calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<String>,
+    /// Text files of the workspace.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+    /// Results of calls of tools that do not exist.
+    #[serde(skip)]
+    pub unknown_tools: Vec<String>,
+}
+
+impl SkillSeen {
+    /// Processes an event.
+    pub(super) fn see(&mut self, stamped: &Stamped) {
+        let unknown = unknown_tool(&stamped.event);
+        let unknown = unknown.map(|result| result.content.to_string());
+        self.unknown_tools.extend(unknown);
+        match &stamped.event {
+            Event::SkillActivated { skill, by, .. } => self.skills.push(format!("{skill} by {by}")),
+            Event::Notice {
+                text, plugin: None, ..
+            } => self.notices.push(text.clone()),
+            // If a skill runs in a subagent, its text is the subagent's task.
+            Event::SubagentStart { task, .. } if self.text.is_empty() => self.text.clone_from(task),
+            Event::ToolEnd {
+                result,
+                by: None,
+                refused_by,
+                ..
+            } => {
+                let text = result.content.to_string();
+                if result.name == TOOL && refused_by.is_none() {
+                    let place = match result.is_error {
+                        true => &mut self.refused,
+                        false => &mut self.text,
+                    };
+                    if place.is_empty() {
+                        place.clone_from(&text);
+                    }
+                }
+                self.results.push(text);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a call of this tool was executed.
+    pub(super) fn has_run(&self, tool: &str) -> bool {
+        let mut calls = self.calls.iter();
+        calls.any(|call| {
+            let how = call
+                .strip_prefix(tool)
+                .and_then(|how| how.strip_prefix(' '));
+            how.is_some_and(|how| !how.starts_with("refused"))
+        })
+    }
+
+    /// Replaces the run's directory by `~` and the skill's directory by `{baseDir}`, because they
+    /// differ between machines.
+    pub(super) fn without(mut self, root: &Path, skill: &Path) -> Self {
+        let (root, skill) = (root.display().to_string(), skill.display().to_string());
+        let lists = [&mut self.results, &mut self.notices];
+        let texts = [&mut self.output, &mut self.text, &mut self.refused];
+        for text in lists.into_iter().flatten().chain(texts) {
+            let plain = text.replace(&skill, BASE).replace(&root, "~");
+            *text = MARK.replace_all(&plain, "$1").into_owned();
+        }
+        self
+    }
+}

@@ -1,0 +1,54 @@
+//! Test doubles of tools that a skill uses and the program does not have.
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::file::CannedTool;
+use rind_lib::message::{EffectClass, ToolSpec};
+use rind_lib::tool::{Tool, ToolCtx, ToolOutput};
+
+/// Tool that returns the same text for all arguments.
+pub(super) struct Double {
+    spec: ToolSpec,
+    result: String,
+    is_error: bool,
+}
+
+impl Double {
+    pub(super) fn new(name: &str, canned: &CannedTool) -> Self {
+        let (result, effect, is_error) = match canned {
+            CannedTool::Result(text) => (text, None, false),
+            CannedTool::Whole {
+                result,
+                effect,
+                error,
+            } => (result, *effect, *error),
+        };
+        Self {
+            spec: ToolSpec {
+                name: name.to_owned(),
+                description: "a double with a canned result".to_owned(),
+                parameters: json!({"type": "object"}),
+                effect_class: effect.unwrap_or(EffectClass::Read),
+                plugin: None,
+            },
+            result: result.clone(),
+            is_error,
+        }
+    }
+}
+
+impl Tool for Double {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, _: Value, _: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async {
+            match self.is_error {
+                true => ToolOutput::error(self.result.clone()),
+                false => ToolOutput::ok(self.result.clone()),
+            }
+        })
+    }
+}

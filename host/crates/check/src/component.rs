@@ -1,0 +1,179 @@
+//! Checks of the component itself: whether it exists, its size, its contract version, and whether
+//! anything calls it.
+//!
+//! Coverage is checked with the functions that the loader uses, so that both refuse the same
+//! plugins.
+
+use super::Found;
+use rind_lib::plugin::cache::ComponentBytes;
+use rind_lib::plugin::contract;
+use rind_lib::plugin::manifest::Manifest;
+use rind_lib::plugin::surface::Surface;
+use rind_lib::plugin::{Error, authority, foreign};
+
+/// Reads the component's names, and adds the faults that its bytes show.
+pub(super) fn read(found: &mut Found<'_>, manifest: &Manifest) -> Option<Surface> {
+    let path = manifest.component_path(found.folder)?;
+    if !path.is_file() {
+        let file = manifest.component.as_deref().unwrap_or_default();
+        let message = format!(
+            "`{file}` is missing: build it with `rind plugin build {}`",
+            found.folder.display()
+        );
+        found.at("component", &["component"], message).refused();
+        return None;
+    }
+    let file = path.file_name().unwrap_or_default().to_owned();
+    let read = ComponentBytes::read(&path, None);
+    let surface = read.and_then(|read| {
+        let surface = Surface::read(&path, &read.bytes)?;
+        match foreign::proposals(&read.bytes) {
+            Some(message) => Err(read.foreign(message)),
+            None => Ok(surface),
+        }
+    });
+    let surface = match surface {
+        Ok(surface) => surface,
+        Err(error) => {
+            let rule = if matches!(error, Error::Contract { .. }) {
+                "contract"
+            } else {
+                "component"
+            };
+            found.add(rule, &file, None, error.to_string()).refused();
+            return None;
+        }
+    };
+    if surface.debug_bytes > 0 {
+        let message = format!(
+            "{} of its {} bytes are debug information, which nothing reads: build it with `rind plugin build`, which strips it",
+            surface.debug_bytes, surface.bytes
+        );
+        found.add("size", &file, None, message);
+    }
+    let is_older = |built_for: &str| {
+        let [own, newest] = [built_for, contract::CURRENT].map(semver::Version::parse);
+        own.is_ok_and(|own| newest.is_ok_and(|newest| own < newest))
+    };
+    match &surface.stamp {
+        None => {
+            let message = format!(
+                "no SDK stamped it, so a host of another version of the contract cannot say what it was built for: build it \
+                 with an SDK, or add the section `{}`",
+                contract::stamp::SECTION
+            );
+            found.add("contract", &file, None, message);
+        }
+        Some(stamp) if is_older(&stamp.contract) => {
+            let message = format!(
+                "it was built for version {} of the contract; build it again for {}",
+                stamp.contract,
+                contract::CURRENT
+            );
+            found.add("contract", &file, None, message);
+        }
+        Some(_) => {}
+    }
+    if surface.own_exports().next().is_none() {
+        let message = "it exports nothing of the contract, so nothing ever calls it: export a hook, `tools`, `commands` or `loop`";
+        found.add("component", &file, None, message);
+    }
+    exported(found, manifest, &surface);
+    covered(found, manifest, &surface);
+    Some(surface)
+}
+
+/// Checks that the manifest covers the imports and exports; adds one fault per reason.
+fn covered(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
+    let imports = surface
+        .imports
+        .iter()
+        .map(|import| (import, authority::check_import(manifest, import)));
+    let exports = surface
+        .exports
+        .iter()
+        .map(|export| (export, authority::check_export(manifest, export).map(drop)));
+    let mut told: Vec<String> = Vec::new();
+    for (name, checked) in imports.chain(exports) {
+        let (message, why) = match checked {
+            Ok(()) => continue,
+            Err(Error::Import { why, .. }) => {
+                (format!("the component imports `{name}`, {why}"), why)
+            }
+            Err(Error::Export { why, .. }) => {
+                (format!("the component exports `{name}`, {why}"), why)
+            }
+            Err(error) => (error.to_string(), error.to_string()),
+        };
+        // Several parts of one interface, or two hooks of the same kind, are covered by the same
+        // line of the manifest: report it once.
+        let reason = why.split("needs `").nth(1).unwrap_or(&why).to_owned();
+        if told.contains(&reason) {
+            continue;
+        }
+        told.push(reason);
+        let is_external = why.contains("`[external]`") && manifest.external.is_some();
+        let key = if is_external {
+            "external"
+        } else {
+            "side_effects"
+        };
+        found.at("missing-permission", &[key], message).refused();
+    }
+    if surface.has_import("http") || surface.has_import("wasi:http") {
+        let has_hosts = manifest
+            .network
+            .as_ref()
+            .is_some_and(|n| !n.hosts.is_empty() || !n.private.is_empty());
+        if manifest.has(rind_lib::grant::SideEffect::Network) && !has_hosts {
+            let message = "the component sends requests, and `[network] hosts` lists no host that it may reach";
+            let key = if manifest.network.is_some() {
+                "network"
+            } else {
+                "side_effects"
+            };
+            found.at("missing-permission", &[key], message).refused();
+        }
+    }
+}
+
+/// Finds options without the export that they are for, and exports without the options that make
+/// them useful.
+fn exported(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
+    let exports: Vec<&str> = surface.own_exports().collect();
+    for point in manifest.hooks.keys().map(toml::Spanned::get_ref) {
+        if !exports.contains(&point.as_str()) {
+            let line = found.places.line(&["hooks", point]);
+            let message = format!(
+                "options for a hook on `{point}`, which the component does not export: write the hook, or remove the section"
+            );
+            // An alias is written differently in the file than in the parsed manifest.
+            let line = line.or_else(|| found.places.line(&["hooks"]));
+            found
+                .add(
+                    "missing-export",
+                    rind_lib::plugin::manifest::FILE_NAME,
+                    line,
+                    message,
+                )
+                .refused();
+        }
+    }
+    let is_implementing = exports.contains(&"implement");
+    if let Some(point) = manifest
+        .implements
+        .keys()
+        .next()
+        .filter(|_| !is_implementing)
+    {
+        let message =
+            format!("implements `{point}`, but the component does not export `implement`");
+        found
+            .at("missing-export", &["implements", point], message)
+            .refused();
+    }
+    if is_implementing && manifest.implements.is_empty() {
+        let message = "the component exports `implement`, and `[implements]` names no point, so nothing ever calls it";
+        found.at("unused-export", &["component"], message);
+    }
+}

@@ -1,0 +1,151 @@
+//! Changes to `plugin.toml` that remove faults. Each removes or lowers a request of the plugin, and
+//! never adds one.
+//!
+//! The document is edited with its comments and order preserved. A fix must never raise a limit or
+//! add a permission: an author could apply it without reading it.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use toml_edit::{Array, DocumentMut, Item, TableLike, value};
+
+use super::{Checked, Fault};
+use rind_lib::plugin::manifest::FILE_NAME;
+
+/// Change to a manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fix {
+    /// Removes a key, and the tables that become empty.
+    Remove(Vec<String>),
+    /// Removes a side effect, and its section.
+    SideEffect(&'static str),
+    /// Removes an item of a list.
+    Item {
+        /// Path of the list.
+        keys: Vec<String>,
+        /// Item to remove.
+        item: String,
+    },
+    /// Sets a key to its effective value.
+    Set {
+        /// Path of the key.
+        keys: Vec<String>,
+        /// Value: a number, or otherwise a text.
+        value: String,
+    },
+    /// Adds a list with one item.
+    Insert {
+        /// Key at the top level of the file.
+        key: &'static str,
+        /// The only item of the list.
+        value: &'static str,
+    },
+}
+
+impl Fix {
+    pub(super) fn remove(keys: &[&str]) -> Self {
+        Self::Remove(keys.iter().map(|key| (*key).to_owned()).collect())
+    }
+
+    fn apply(&self, document: &mut DocumentMut) -> Option<()> {
+        match self {
+            Self::Remove(keys) => remove(document.as_table_mut(), keys),
+            Self::SideEffect(name) => {
+                let list = document.get_mut("side_effects")?.as_array_mut()?;
+                list.retain(|item| item.as_str() != Some(name));
+                if list.is_empty() {
+                    list.push("none");
+                    // Removes the space that the removed item leaves.
+                    list.fmt();
+                }
+                document.remove(name);
+                Some(())
+            }
+            Self::Item { keys, item } => {
+                let list = find(document.as_table_mut(), keys)?.as_array_mut()?;
+                list.retain(|own| own.as_str() != Some(item));
+                let is_empty = list.is_empty();
+                if is_empty {
+                    remove(document.as_table_mut(), keys)
+                } else {
+                    Some(())
+                }
+            }
+            Self::Set { keys, value: text } => {
+                let at = find(document.as_table_mut(), keys)?;
+                *at = match text.parse::<i64>() {
+                    Ok(number) => value(number),
+                    Err(_) => value(text),
+                };
+                Some(())
+            }
+            Self::Insert { key, value: item } => {
+                let mut list = Array::new();
+                list.push(*item);
+                document.insert(key, value(list));
+                Some(())
+            }
+        }
+    }
+}
+
+fn find<'a>(table: &'a mut dyn TableLike, keys: &[String]) -> Option<&'a mut Item> {
+    let (first, rest) = keys.split_first()?;
+    let item = table.get_mut(first)?;
+    if rest.is_empty() {
+        Some(item)
+    } else {
+        find(item.as_table_like_mut()?, rest)
+    }
+}
+
+fn remove(table: &mut dyn TableLike, keys: &[String]) -> Option<()> {
+    let (first, rest) = keys.split_first()?;
+    if rest.is_empty() {
+        return table.remove(first).map(drop);
+    }
+    let inner = table.get_mut(first)?.as_table_like_mut()?;
+    remove(inner, rest)?;
+    if inner.is_empty() {
+        table.remove(first);
+    }
+    Some(())
+}
+
+/// Applies the fixes of a plugin to its manifest, preserving comments and order. Returns the faults
+/// that were fixed.
+///
+/// # Errors
+/// The manifest cannot be read or written; it is then unchanged.
+pub fn fix(checked: &Checked) -> io::Result<Vec<Fault>> {
+    let path = checked.folder.join(FILE_NAME);
+    if checked.faults.iter().all(|fault| fault.fix.is_none()) {
+        return Ok(Vec::new());
+    }
+    let text = std::fs::read_to_string(&path)?;
+    let mut document: DocumentMut = text.parse().map_err(io::Error::other)?;
+    let mut fixed = Vec::new();
+    for fault in &checked.faults {
+        let fix = fault.fix.as_ref();
+        if fix.is_some_and(|fix| fix.apply(&mut document).is_some()) {
+            fixed.push(fault.clone());
+        }
+    }
+    write(&path, &document.to_string())?;
+    Ok(fixed)
+}
+
+/// Writes the file atomically, preserving its permissions.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    // Resolve symlinks, so that the target is replaced and not the link.
+    let path = path.canonicalize()?;
+    let permissions = path.metadata()?.permissions();
+    let mut file = tempfile::Builder::new()
+        .prefix(".plugin.")
+        .permissions(permissions)
+        .tempfile_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(&path).map_err(|error| error.error)?;
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! `rind plugin check`: faults of a plugin that its author can correct before anyone installs it.
+//!
+//! This module owns the rules. Faults that make the loader refuse a plugin are found by running the
+//! loader's own code; problems that the loader ignores silently (unused permissions, undocumented
+//! settings) are found here. Each fault is reported once, with its file and line. Plugins are
+//! changed only by [`fix`], which only removes or lowers their requests.
+//!
+//! Start from [`check`].
+
+mod component;
+pub mod fix;
+mod loaded;
+mod manifest;
+mod place;
+mod settings;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use fix::Fix;
+pub use loaded::BUILT_IN_COMMANDS;
+use place::Places;
+use rind_lib::plugin::Error;
+use rind_lib::plugin::load::{LoadOptions, Loaded, PluginSet, Why};
+use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
+use rind_lib::plugin::surface::Surface;
+
+/// Names of the rules, as in `--allow`, each with its subject.
+pub const RULES: &[(&str, &str)] = &[
+    ("manifest", "plugin.toml cannot be read as a manifest"),
+    (
+        "component",
+        "the component is missing, too large, or exports nothing",
+    ),
+    (
+        "contract",
+        "the component was built for a version of the contract that is not supported, or does not say for which",
+    ),
+    (
+        "missing-permission",
+        "the component imports or exports what the manifest does not declare",
+    ),
+    (
+        "unused-permission",
+        "the manifest asks for permissions that the component has no use for",
+    ),
+    ("broad-permission", "the manifest asks for every host"),
+    (
+        "missing-export",
+        "the manifest has options for hooks that the component does not export",
+    ),
+    ("unused-export", "the component exports what nothing calls"),
+    (
+        "limits",
+        "a limit is higher than the host's, or limits nothing",
+    ),
+    ("size", "the component carries debug information"),
+    (
+        "schema",
+        "a schema is invalid, or its defaults do not fit it",
+    ),
+    (
+        "settings",
+        "settings are read without being declared, or declared without being read",
+    ),
+    ("tools", "a tool cannot be offered to a model"),
+    ("commands", "a slash command cannot be called by its name"),
+    ("description", "a description is missing or says nothing"),
+    ("version", "two files name different versions"),
+    (
+        "readme",
+        "the README is missing, or lacks a setting, tool, command or the loop",
+    ),
+    ("secret", "a file holds what looks like a secret"),
+    ("load", "the plugin cannot be loaded"),
+];
+
+/// Fault of a plugin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// Name of the rule.
+    pub rule: &'static str,
+    /// File of the fault.
+    pub path: PathBuf,
+    /// Line in the file, from 1; absent for a file that is missing or has no lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// Problem and remedy.
+    pub message: String,
+    /// Whether every host refuses to load the plugin.
+    pub is_refused: bool,
+    /// Change that removes the fault, if there is a safe one.
+    #[serde(skip)]
+    pub fix: Option<Fix>,
+}
+
+/// Result of checking one plugin.
+#[derive(Debug)]
+pub struct Checked {
+    /// Name of the plugin, or of its directory if the manifest cannot be read.
+    pub name: String,
+    /// Folder of the plugin.
+    pub folder: PathBuf,
+    /// Faults, sorted by file and line.
+    pub faults: Vec<Fault>,
+}
+
+/// Collector of the faults of one plugin.
+struct Found<'a> {
+    folder: &'a Path,
+    places: Places,
+    faults: Vec<Fault>,
+}
+
+impl Found<'_> {
+    /// Adds a fault at a key of `plugin.toml`, or at the nearest enclosing table in the file.
+    fn at(&mut self, rule: &'static str, keys: &[&str], message: impl Into<String>) -> &mut Fault {
+        // A key without any enclosing table in the file is reported at the first line.
+        let line = self.places.line(keys).or(Some(1));
+        self.add(rule, FILE_NAME, line, message)
+    }
+
+    /// Adds a fault in a file of the plugin's directory.
+    fn add(
+        &mut self,
+        rule: &'static str,
+        file: impl AsRef<Path>,
+        line: Option<usize>,
+        message: impl Into<String>,
+    ) -> &mut Fault {
+        self.faults.push(Fault {
+            rule,
+            path: self.folder.join(file),
+            line,
+            message: message.into(),
+            is_refused: false,
+            fix: None,
+        });
+        let last = self.faults.len() - 1;
+        &mut self.faults[last]
+    }
+}
+
+impl Fault {
+    /// Marks the fault as one that makes the loader refuse the plugin.
+    fn refused(&mut self) -> &mut Self {
+        self.is_refused = true;
+        self
+    }
+
+    fn fixed_by(&mut self, fix: Fix) {
+        self.fix = Some(fix);
+    }
+}
+
+/// Checks the plugin in `folder`. `options` configures loading; it must name no other plugin.
+/// `taken` lists tools of other plugins in the same session, each as plugin name and tool name.
+///
+/// # Errors
+/// The host itself cannot load plugins.
+pub async fn check(
+    folder: &Path,
+    options: &LoadOptions,
+    taken: &[(String, String)],
+) -> Result<Checked, Error> {
+    let text = std::fs::read_to_string(folder.join(FILE_NAME)).unwrap_or_default();
+    let mut found = Found {
+        folder,
+        places: Places::of(&text),
+        faults: Vec::new(),
+    };
+    let mut name = folder.file_name().map_or_else(
+        || folder.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    words::secrets(&mut found, &text);
+    match Manifest::read(folder, None) {
+        Err(error) => {
+            manifest::unreadable(&mut found, &text, &error);
+            words::readme(&mut found, None, &Offered::default());
+        }
+        Ok(read) => {
+            name.clone_from(&read.name);
+            let surface = component::read(&mut found, &read);
+            manifest::check(&mut found, &read, surface.as_ref());
+            settings::check(&mut found, &read, surface.as_ref());
+            let offered = if found.faults.iter().any(|fault| fault.is_refused) {
+                Offered::default()
+            } else {
+                let set = PluginSet::load(options).await?;
+                take_loaded(&mut found, &read, surface.as_ref(), &set)
+            };
+            loaded::taken(&mut found, &read, &offered.tools, taken);
+            words::versions(&mut found, &read);
+            words::readme(&mut found, Some(&read), &offered);
+        }
+    }
+    let mut faults = found.faults;
+    faults.sort_by(|a, b| (&a.path, a.line, a.rule).cmp(&(&b.path, b.line, b.rule)));
+    faults.dedup_by(|a, b| (&a.path, a.line, &a.message) == (&b.path, b.line, &b.message));
+    Ok(Checked {
+        name,
+        folder: folder.to_owned(),
+        faults,
+    })
+}
+
+/// Names of a plugin's tools and commands, and whether it has a loop.
+#[derive(Default)]
+struct Offered {
+    tools: Vec<String>,
+    commands: Vec<String>,
+    has_loop: bool,
+}
+
+/// Returns the names of the loaded plugin's tools and commands, and adds the faults that only
+/// loading shows.
+fn take_loaded(
+    found: &mut Found<'_>,
+    manifest: &Manifest,
+    surface: Option<&Surface>,
+    set: &PluginSet,
+) -> Offered {
+    let checked = |plugin: &Loaded| plugin.manifest.name == manifest.name;
+    if let Some(plugin) = set.plugins.iter().find(|plugin| checked(plugin)) {
+        loaded::check(found, plugin, surface);
+        let tools = plugin.tools.iter().map(|tool| tool.name.clone());
+        let commands = plugin.commands.iter().map(|command| command.name.clone());
+        return Offered {
+            tools: tools.collect(),
+            commands: commands.collect(),
+            has_loop: plugin.has_loop(),
+        };
+    }
+    for left in set
+        .left_out
+        .iter()
+        .filter(|left| left.name == manifest.name)
+    {
+        if let Why::Failed(error) = &left.why {
+            loaded::refused(found, manifest, error);
+        }
+    }
+    Offered::default()
+}

@@ -1,0 +1,194 @@
+//! Checks of the loaded plugin: its tools and commands, and the reason if it is refused.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::Found;
+use super::place::function;
+use rind_lib::plugin::Error;
+use rind_lib::plugin::load::Loaded;
+use rind_lib::plugin::manifest::Manifest;
+use rind_lib::plugin::surface::Surface;
+use rind_lib::plugin::tools::BUILT_IN_TOOLS;
+
+/// Names of the built-in commands, which hide a plugin's command of the same name.
+pub const BUILT_IN_COMMANDS: [&str; 14] = [
+    "help",
+    "model",
+    "plugins",
+    "permissions",
+    "skills",
+    "done",
+    "cost",
+    "context",
+    "compact",
+    "undo",
+    "fork",
+    "export",
+    "resume",
+    "quit",
+];
+
+/// Minimum length of a useful description, in characters: shorter ones do not tell a model when to
+/// call a tool, or a person the effect of a command.
+const MIN_DESCRIPTION_CHARS: usize = 12;
+
+/// Checks the tools and commands of a loaded plugin.
+pub(super) fn check(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
+    tools(found, plugin, surface);
+    commands(found, plugin, surface);
+}
+
+fn commands(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
+    let exports_commands = surface.is_some_and(|s| s.own_exports().any(|e| e == "commands"));
+    if exports_commands && plugin.commands.is_empty() {
+        let file = plugin.manifest.component.clone().unwrap_or_default();
+        let message = "the component exports `commands` and lists none";
+        found.add("unused-export", file, None, message);
+    }
+    for command in &plugin.commands {
+        let (file, line) = place(found, &plugin.manifest, &command.name);
+        let name = format!("command `/{}`", command.name);
+        if BUILT_IN_COMMANDS.contains(&command.name.as_str()) {
+            let message = format!(
+                "the {name} has the name of a built-in one, which is called in its place: rename it; it is called as \
+                 `/{}:{}` until then",
+                plugin.manifest.name, command.name
+            );
+            found.add("commands", &file, line, message);
+        }
+        let description = command.description.trim();
+        if description.chars().count() < MIN_DESCRIPTION_CHARS {
+            let message = format!(
+                "the description of the {name} does not tell a person what it does: `{}`",
+                description.escape_debug()
+            );
+            found.add("description", &file, line, message);
+        }
+        if let Some(schema) = &command.arguments {
+            arguments(found, &name, schema, &file, line);
+        }
+    }
+}
+
+/// Checks the argument schema of a tool or command.
+fn arguments(found: &mut Found<'_>, name: &str, schema: &Value, file: &Path, line: Option<usize>) {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (argument, property) in properties.into_iter().flatten() {
+        let description = property.get("description").and_then(Value::as_str);
+        if description.is_none_or(|text| text.trim().is_empty()) {
+            let message = format!("the argument `{argument}` of the {name} has no description");
+            found.add("description", file, line, message);
+        }
+    }
+    let required = schema.get("required").and_then(Value::as_array);
+    for argument in required.into_iter().flatten().filter_map(Value::as_str) {
+        if !properties.is_some_and(|all| all.contains_key(argument)) {
+            let message = format!(
+                "the {name} requires the argument `{argument}`, which its schema does not describe"
+            );
+            found.add("schema", file, line, message);
+        }
+    }
+}
+
+fn tools(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
+    let exports_tools = surface.is_some_and(|surface| surface.own_exports().any(|e| e == "tools"));
+    if exports_tools && plugin.tools.is_empty() {
+        let file = plugin.manifest.component.clone().unwrap_or_default();
+        found.add(
+            "unused-export",
+            file,
+            None,
+            "the component exports `tools` and lists none",
+        );
+    }
+    for tool in &plugin.tools {
+        let (file, line) = place(found, &plugin.manifest, &tool.name);
+        let mut add = |rule, message: String| {
+            found.add(rule, &file, line, message);
+        };
+        if BUILT_IN_TOOLS.contains(&tool.name.as_str()) {
+            let message = format!(
+                "the tool `{}` has the name of a built-in one, which is taken in its place: rename it",
+                tool.name
+            );
+            add("tools", message);
+        }
+        let description = tool.description.trim();
+        if description.chars().count() < MIN_DESCRIPTION_CHARS {
+            let message = format!(
+                "the description of the tool `{}` does not tell a model when to call it: `{}`",
+                tool.name,
+                description.escape_debug()
+            );
+            add("description", message);
+        }
+        let name = format!("tool `{}`", tool.name);
+        arguments(found, &name, &tool.parameters, &file, line);
+    }
+}
+
+/// Reports tools whose names other plugins use: a session offers only one of the two.
+pub(super) fn taken(
+    found: &mut Found<'_>,
+    manifest: &Manifest,
+    tools: &[String],
+    taken: &[(String, String)],
+) {
+    for tool in tools {
+        let is_it = |(plugin, name): &&(String, String)| name == tool && *plugin != manifest.name;
+        if let Some((plugin, _)) = taken.iter().find(is_it) {
+            let (file, line) = place(found, manifest, tool);
+            let message = format!(
+                "the tool `{tool}` has the name of one of plugin `{plugin}`, and a session offers only one of the two: rename it"
+            );
+            found.add("tools", &file, line, message);
+        }
+    }
+}
+
+/// Reports why the loader refuses a plugin whose imports and exports are all covered.
+pub(super) fn refused(found: &mut Found<'_>, manifest: &Manifest, error: &Error) {
+    // Skip errors that only the operator can correct: required settings without defaults, and other
+    // plugins that need not be installed here.
+    if error.is_up_to_operator(&manifest.name) {
+        return;
+    }
+    let (rule, file, line) = match error {
+        Error::Tool { tool, .. } => {
+            let (file, line) = place(found, manifest, tool);
+            ("tools", file, line)
+        }
+        Error::Command { command, .. } => {
+            let (file, line) = place(found, manifest, command);
+            ("commands", file, line)
+        }
+        Error::Skew { .. } => (
+            "contract",
+            PathBuf::from(manifest.component.as_deref().unwrap_or("plugin.toml")),
+            None,
+        ),
+        Error::Reserved { .. } => (
+            "manifest",
+            PathBuf::from("plugin.toml"),
+            found.places.line(&["name"]),
+        ),
+        _ => (
+            "load",
+            PathBuf::from(manifest.component.as_deref().unwrap_or("plugin.toml")),
+            None,
+        ),
+    };
+    found.add(rule, file, line, error.to_string()).refused();
+}
+
+/// Returns the location of a tool or command: its function in the sources, or otherwise the
+/// component.
+fn place(found: &Found<'_>, manifest: &Manifest, name: &str) -> (PathBuf, Option<usize>) {
+    match function(found.folder, name) {
+        Some((file, line)) => (file, Some(line)),
+        None => (manifest.component.clone().unwrap_or_default().into(), None),
+    }
+}

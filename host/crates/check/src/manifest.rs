@@ -1,0 +1,348 @@
+//! Checks of the manifest against the component: unused requests, and limits without effect.
+//!
+//! The component's imports and exports show the capabilities that the plugin can use; a request
+//! beyond that only makes the grant question longer.
+
+use std::time::Duration;
+
+use super::Found;
+use super::fix::Fix;
+use super::place::line_of;
+use rind_lib::egress::MAX_REQUESTS;
+use rind_lib::folder::Quota;
+use rind_lib::grant::{Root, SideEffect};
+use rind_lib::plugin::Error;
+use rind_lib::plugin::limits::MAX_MEMORY_BYTES;
+use rind_lib::plugin::manifest::{FILE_NAME, HookOptions, Manifest};
+use rind_lib::plugin::open::ceiling;
+use rind_lib::plugin::surface::Surface;
+use rind_lib::plugin::tools::MAX_TOOL_DEADLINE;
+use rind_lib::point::catalog;
+use rind_lib::point::dispatch::PointKind;
+
+/// Reports a manifest that cannot be read, at the line in the error.
+pub(super) fn unreadable(found: &mut Found<'_>, text: &str, error: &Error) {
+    let Error::Manifest { message, .. } = error else {
+        found
+            .add("manifest", FILE_NAME, None, error.to_string())
+            .refused();
+        return;
+    };
+    let line = numbered(message).or_else(|| spoken_of(found, text, message));
+    // Drop the parser's rendering of the line: the fault has its own line number.
+    let is_picture = |line: &&str| !line.contains('|') && !line.starts_with("TOML parse error");
+    let words: Vec<&str> = message.lines().filter(is_picture).map(str::trim).collect();
+    let words = words.join(" ");
+    let words = words
+        .trim()
+        .split_once("]: ")
+        .filter(|_| message.starts_with("line "))
+        .map_or_else(
+            || words.trim().to_owned(),
+            |(place, rest)| {
+                format!(
+                    "{}]: {rest}",
+                    place.split_once(", ").map_or(place, |(_, place)| place)
+                )
+            },
+        );
+    found.add("manifest", FILE_NAME, line, words).refused();
+}
+
+/// Returns the number after `line`.
+fn numbered(message: &str) -> Option<usize> {
+    let (_, rest) = message.split_once("line ")?;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+/// Returns the line of the text that a message quotes, or otherwise of the section or key that the
+/// message begins with.
+fn spoken_of(found: &Found<'_>, text: &str, message: &str) -> Option<usize> {
+    let quoted = message.split('`').nth(1).filter(|quoted| quoted.len() > 1);
+    let of_quoted = quoted.and_then(|quoted| text.find(&format!("\"{quoted}")));
+    let section = message
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'));
+    let section = section.map(|(section, _)| section.trim_start_matches('['));
+    of_quoted
+        .map(|at| line_of(text, at))
+        .or_else(|| match section {
+            Some(section) => found.places.line(&section.split('.').collect::<Vec<_>>()),
+            None => found.places.line(&[message.split([':', ' ']).next()?]),
+        })
+}
+
+/// Checks the requests of the manifest against the component's imports and exports.
+pub(super) fn check(found: &mut Found<'_>, manifest: &Manifest, surface: Option<&Surface>) {
+    limits(found, manifest);
+    broad(found, manifest);
+    points(found, manifest, surface);
+    let Some(surface) = surface else {
+        return;
+    };
+    side_effects(found, manifest, surface);
+    external(found, manifest, surface);
+    if manifest.compat.sockets.is_some() && !surface.has_import("wasi:sockets") {
+        let message = "the component does not import `wasi:sockets`: remove the line";
+        let keys = ["compat", "sockets"];
+        found
+            .at("unused-permission", &keys, message)
+            .fixed_by(Fix::remove(&keys));
+    }
+}
+
+/// Reports side effects that the component does not need.
+fn side_effects(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
+    let is_missing = |fault: &super::Fault| fault.rule == "missing-permission";
+    if manifest.side_effects.is_empty() && found.faults.iter().any(is_missing) {
+        return;
+    }
+    if manifest.side_effects.is_empty() {
+        let message = "`side_effects` is not declared; write `side_effects = [\"none\"]`";
+        found
+            .at("manifest", &["name"], message)
+            .fixed_by(Fix::Insert {
+                key: "side_effects",
+                value: "none",
+            });
+        return;
+    }
+    let files = surface.has_import("files") || surface.has_import("wasi:filesystem");
+    let http = surface.has_import("http") || surface.has_import("wasi:http");
+    let calls = ["model", "agents", "tools-host"]
+        .iter()
+        .any(|import| surface.has_import(import));
+    let changes = surface.own_exports().any(|export| {
+        let row = catalog::CATALOG.iter().find(|row| row.name == export);
+        row.is_some_and(|row| row.kind != PointKind::Observe)
+    });
+    let session = surface.has_import("session") || changes;
+    let table = [
+        (
+            SideEffect::Filesystem,
+            files,
+            "filesystem",
+            "imports neither `files` nor `wasi:filesystem`",
+        ),
+        (
+            SideEffect::Network,
+            http,
+            "network",
+            "imports neither `http` nor `wasi:http`",
+        ),
+        (
+            SideEffect::External,
+            calls,
+            "external",
+            "imports none of `model`, `agents` and `tools-host`",
+        ),
+        (
+            SideEffect::Session,
+            session,
+            "session",
+            "does not import `session`, and has no hook that could change anything",
+        ),
+    ];
+    for (effect, is_used, name, why) in table {
+        if manifest.has(effect) && !is_used {
+            let message = format!("asks for `{name}`, but the component {why}: remove `{name}`");
+            found
+                .at("unused-permission", &["side_effects"], message)
+                .fixed_by(Fix::SideEffect(name));
+        }
+    }
+    let filesystem = manifest.filesystem.as_ref();
+    let is_empty = filesystem.is_none_or(|f| f.read.is_empty() && f.write.is_empty());
+    if files && manifest.has(SideEffect::Filesystem) && is_empty {
+        let message = "asks for `filesystem`, and `[filesystem]` names no folder: every access will be denied";
+        found.at("missing-permission", &["side_effects"], message);
+    }
+    for read in filesystem.iter().flat_map(|f| &f.read) {
+        let write = filesystem
+            .into_iter()
+            .flat_map(|f| &f.write)
+            .find(|write| write.contains(read));
+        if let Some(write) = write {
+            let message = format!(
+                "`{read}` is in `write` as `{write}` already, which includes reading: remove it here"
+            );
+            let keys = ["filesystem", "read"];
+            found
+                .at("unused-permission", &keys, message)
+                .fixed_by(Fix::Item {
+                    keys: keys.map(str::to_owned).to_vec(),
+                    item: read.to_string(),
+                });
+        }
+    }
+}
+
+/// Reports entries of `[external]` without the corresponding import.
+fn external(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
+    let (Some(external), true) = (&manifest.external, manifest.has(SideEffect::External)) else {
+        return;
+    };
+    let calls = external.calls().map(|call| (call.name(), call.name()));
+    let tools = (!external.tools.is_empty()).then_some(("tools", "tools-host"));
+    let imports = ["model", "agents", "tools-host"];
+    if !imports.iter().any(|import| surface.has_import(import)) {
+        // The whole side effect is unused, and is reported as such.
+        return;
+    }
+    for (key, import) in calls.chain(tools) {
+        if !surface.has_import(import) {
+            let message = format!(
+                "asks for `{key}`, but the component does not import `{import}`: remove the line"
+            );
+            let keys = ["external", key];
+            found
+                .at("unused-permission", &keys, message)
+                .fixed_by(Fix::remove(&keys));
+        }
+    }
+}
+
+/// Reports permissions that are too broad to review.
+fn broad(found: &mut Found<'_>, manifest: &Manifest) {
+    if manifest
+        .network
+        .iter()
+        .flat_map(|n| &n.hosts)
+        .any(rind_lib::grant::HostPattern::is_any)
+    {
+        let message = "asks for every host: name those that it talks to, or allow this rule if the person decides where to";
+        found.at("broad-permission", &["network", "hosts"], message);
+    }
+}
+
+/// Reports points that the plugin defines but that lack a description or a caller.
+fn points(found: &mut Found<'_>, manifest: &Manifest, surface: Option<&Surface>) {
+    for (name, point) in &manifest.points {
+        let keys = ["points", name.as_str()];
+        if point.description.trim().is_empty() {
+            let message = format!(
+                "the point `{name}` has no `description`, so nobody knows what to implement"
+            );
+            found.at("description", &keys, message);
+        }
+        let is_called = surface.is_none_or(|surface| surface.has_import("points"));
+        if !is_called && point.callers.is_empty() {
+            let message = format!(
+                "nothing calls the point `{name}`: the component does not import `points`, and it has no `callers`"
+            );
+            found.at("unused-export", &keys, message);
+        }
+    }
+    if manifest.dependencies.contains_key(&manifest.name) {
+        let keys = ["dependencies", manifest.name.as_str()];
+        found
+            .at("manifest", &keys, "the plugin depends on itself")
+            .refused();
+    }
+}
+
+/// Reports limits above the host's own, which would be lowered silently, and limits of things that
+/// the plugin does not have.
+fn limits(found: &mut Found<'_>, manifest: &Manifest) {
+    let limits = &manifest.limits;
+    let mut above = |key: &str, is_above: bool, most: &str| {
+        if is_above {
+            let keys = ["limits", key];
+            let message = format!("`{key}` is above the host's {most}, which holds in its place");
+            let fault = found.at("limits", &keys, message);
+            fault.fixed_by(Fix::Set {
+                keys: keys.map(str::to_owned).to_vec(),
+                value: most.to_owned(),
+            });
+        }
+    };
+    let mib = |bytes: u64| format!("{}MiB", bytes >> 20);
+    above(
+        "memory",
+        limits.memory.is_some_and(|n| n > MAX_MEMORY_BYTES),
+        &mib(MAX_MEMORY_BYTES),
+    );
+    let seconds = format!("{}s", MAX_TOOL_DEADLINE.as_secs());
+    above(
+        "timeout",
+        limits.timeout.is_some_and(|n| n > MAX_TOOL_DEADLINE),
+        &seconds,
+    );
+    above(
+        "data",
+        limits.data.is_some_and(|n| n > Quota::MAX_BYTES),
+        &mib(Quota::MAX_BYTES),
+    );
+    above(
+        "files",
+        limits.files.is_some_and(|n| n > Quota::MAX_FILES),
+        &Quota::MAX_FILES.to_string(),
+    );
+    above(
+        "requests",
+        limits.requests.is_some_and(|n| n > MAX_REQUESTS),
+        &MAX_REQUESTS.to_string(),
+    );
+    let waits = manifest
+        .external
+        .as_ref()
+        .is_some_and(|external| external.calls().next().is_some());
+    for (point, options) in &manifest.hooks {
+        let most = ceiling(options, waits);
+        if options.timeout.is_some_and(|own| own > most) {
+            hook_timeout(found, point.get_ref(), options, most);
+        }
+    }
+    let has_data = manifest
+        .filesystem
+        .iter()
+        .flat_map(|f| &f.write)
+        .any(|folder| folder.root == Root::Data);
+    let unused = [
+        (
+            "data",
+            limits.data.is_some(),
+            has_data,
+            "`[filesystem] write = [\"data\"]`",
+        ),
+        (
+            "files",
+            limits.files.is_some(),
+            has_data,
+            "`[filesystem] write = [\"data\"]`",
+        ),
+        (
+            "requests",
+            limits.requests.is_some(),
+            manifest.network.is_some(),
+            "`[network]`",
+        ),
+    ];
+    for (key, is_set, is_used, needs) in unused {
+        if is_set && !is_used {
+            let keys = ["limits", key];
+            let message = format!("`{key}` limits nothing without {needs}: remove it");
+            found
+                .at("limits", &keys, message)
+                .fixed_by(Fix::remove(&keys));
+        }
+    }
+}
+
+fn hook_timeout(found: &mut Found<'_>, point: &str, options: &HookOptions, most: Duration) {
+    let kind = if options.is_async {
+        "an `async` hook"
+    } else {
+        "a hook"
+    };
+    let message = format!(
+        "`timeout` is above the {} s that {kind} of this plugin may take, which hold in its place",
+        most.as_secs()
+    );
+    let keys = ["hooks", point, "timeout"];
+    found.at("limits", &keys, message).fixed_by(Fix::Set {
+        keys: keys.map(str::to_owned).to_vec(),
+        value: format!("{}s", most.as_secs()),
+    });
+}

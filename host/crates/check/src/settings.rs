@@ -1,0 +1,88 @@
+//! Checks of the schemas in the manifest: the settings, and the payloads of points that the plugin
+//! defines.
+
+use serde_json::Value;
+
+use super::Found;
+use super::fix::Fix;
+use rind_lib::plugin::manifest::Manifest;
+use rind_lib::plugin::surface::Surface;
+use rind_lib::tool::schema;
+
+/// Checks `[config]` and the schemas of `[points.NAME]`.
+pub(super) fn check(found: &mut Found<'_>, manifest: &Manifest, surface: Option<&Surface>) {
+    for (name, point) in &manifest.points {
+        for (which, declared) in [("payload", &point.payload), ("result", &point.result)] {
+            if let Some(Err(error)) = declared.as_ref().map(schema::compile) {
+                let message = format!("`{which}` of the point `{name}`: {error}");
+                found
+                    .at("schema", &["points", name, which], message)
+                    .refused();
+            }
+        }
+    }
+    let reads = surface.map(|surface| surface.has_import("config"));
+    match (&manifest.config, reads) {
+        (Some(_), Some(false)) => {
+            let message = "declares settings, but the component does not import `config`, so they change nothing: remove them";
+            found
+                .at("settings", &["config"], message)
+                .fixed_by(Fix::remove(&["config"]));
+        }
+        (None, Some(true)) => {
+            let message = "the component reads settings, and there is no `[config]`, so nobody can set one: declare them";
+            found.at("settings", &["component"], message);
+        }
+        _ => {}
+    }
+    if let (Some(config), true) = (&manifest.config, reads != Some(false)) {
+        config_schema(found, config);
+    }
+}
+
+fn config_schema(found: &mut Found<'_>, config: &Value) {
+    let mut whole = config.clone();
+    if let Value::Object(map) = &mut whole {
+        map.entry("type").or_insert_with(|| "object".into());
+    }
+    if let Err(error) = schema::compile(&whole) {
+        found
+            .at("schema", &["config"], format!("`[config]`: {error}"))
+            .refused();
+        return;
+    }
+    let required = config.get("required").and_then(Value::as_array);
+    let properties = config.get("properties").and_then(Value::as_object);
+    for name in required.into_iter().flatten().filter_map(Value::as_str) {
+        if !properties.is_some_and(|all| all.contains_key(name)) {
+            let message = format!(
+                "`{name}` is required and not among the properties, so no settings ever fit"
+            );
+            found.at("schema", &["config", "required"], message);
+        }
+    }
+    for (name, property) in properties.into_iter().flatten() {
+        let keys = ["config", "properties", name.as_str()];
+        let description = property.get("description").and_then(Value::as_str);
+        if description.is_none_or(|text| text.trim().is_empty()) {
+            found.at(
+                "description",
+                &keys,
+                format!("the setting `{name}` has no `description`"),
+            );
+        }
+        let Some(default) = property.get("default") else {
+            continue;
+        };
+        let alone = serde_json::json!({"type": "object", "properties": {name: property}});
+        let value = serde_json::json!({name: default});
+        if let Ok(Some(misfit)) = schema::misfit(&alone, &value) {
+            let message = format!("the default of `{name}` does not fit: {}", misfit.message);
+            found.at(
+                "schema",
+                &["config", "properties", name, "default"],
+                message,
+            );
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Asking the person at the terminal whether a tool call may run.
+//!
+//! Questions go through a channel to the task that renders the turn. It prints a question after the
+//! events that led to it, and nothing overwrites the question.
+
+use futures_util::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::question::{Line, Screen};
+use super::render::{self, BOLD, DIM, PLUGIN, WARN};
+use rind_lib::message::EffectClass;
+use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
+use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
+
+/// A question on its way to the terminal, and the way back of its answer.
+pub(super) struct Asked {
+    pub(super) question: AskedQuestion,
+    /// The asker may be gone by now; an answer to another question is none.
+    pub(super) answer: oneshot::Sender<AskedAnswer>,
+}
+
+pub(super) enum AskedQuestion {
+    /// Whether a tool call may run.
+    Call(Question),
+    Person(PersonQuestion),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AskedAnswer {
+    Call(ApprovalAnswer),
+    /// `None` when no person can be asked any more.
+    Person(Option<PersonAnswer>),
+}
+
+impl AskedAnswer {
+    /// Whether it allows nothing, so that it can be given unread.
+    pub(super) fn is_no(&self) -> bool {
+        matches!(
+            self,
+            Self::Call(ApprovalAnswer::No(_)) | Self::Person(Some(PersonAnswer::Yes(false)))
+        )
+    }
+}
+
+impl AskedQuestion {
+    /// Returns the answer for a person who is gone: a no, or the plugin's default.
+    pub(super) fn unanswered(&self, why: &str) -> AskedAnswer {
+        match self {
+            Self::Call(_) => AskedAnswer::Call(ApprovalAnswer::No(why.to_owned())),
+            Self::Person(_) => AskedAnswer::Person(None),
+        }
+    }
+}
+
+impl Asked {
+    /// Puts the question to the person and sends the answer. Stops when `cancel` is set or the
+    /// receiver of the answer is dropped.
+    pub(super) async fn put(self, cancel: &CancellationToken) {
+        let (question, mut answer) = (self.question, self.answer);
+        let screen = screen(&question);
+        tokio::select! {
+            given = screen.approve(|line| parse(line, &question), AskedAnswer::is_no) => {
+                let _ = answer.send(given.unwrap_or_else(|| question.unanswered("")));
+            }
+            () = cancel.cancelled() => render::say(""),
+            // The receiver was dropped: the plugin that made the call was stopped.
+            () = answer.closed() => render::say("no longer asked"),
+        }
+    }
+}
+
+pub(super) struct TerminalApprover(pub(super) mpsc::UnboundedSender<Asked>);
+
+impl TerminalApprover {
+    async fn answered(&self, question: AskedQuestion) -> Option<AskedAnswer> {
+        let (answer, answered) = oneshot::channel();
+        // If the receiver is gone, the question is dropped, which closes its answer channel.
+        let _ = self.0.send(Asked { question, answer });
+        answered.await.ok()
+    }
+}
+
+impl Approver for TerminalApprover {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async move {
+            match self.answered(AskedQuestion::Call(question.clone())).await {
+                Some(AskedAnswer::Call(answer)) => answer,
+                _ => ApprovalAnswer::No("the terminal was closed".to_owned()),
+            }
+        })
+    }
+
+    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+        Box::pin(async move {
+            match self.answered(AskedQuestion::Person(question.clone())).await {
+                Some(AskedAnswer::Person(answer)) => answer,
+                _ => None,
+            }
+        })
+    }
+}
+
+pub(super) fn screen(question: &AskedQuestion) -> Screen {
+    match question {
+        AskedQuestion::Call(question) => screen_of_call(question),
+        AskedQuestion::Person(question) => super::person::screen(question),
+    }
+}
+
+fn screen_of_call(question: &Question) -> Screen {
+    let tool = |line: Line| {
+        let line = line.theirs(BOLD, &question.tool);
+        match &question.plugin {
+            None => line,
+            Some(plugin) => line.own(" of plugin ").theirs(PLUGIN, plugin),
+        }
+    };
+    let head = Line::new("").styled(WARN.bold(), "? ");
+    let head = match &question.by {
+        None => tool(head).own(" wants to "),
+        Some(by) => {
+            let head = head.own("plugin ").theirs(PLUGIN, by).own(" calls ");
+            tool(head).own(", which wants to ")
+        }
+    };
+    let head = head
+        .own(effect(question.effect_class))
+        .styled(DIM, &format!(" ({})", question.effect_class));
+    let arguments = question
+        .arguments
+        .iter()
+        .map(|shown| Line::new(format!("  {}", shown.mark)).of_block(&shown.text));
+    let may = (!question.may.is_empty())
+        .then(|| Line::new("  may: ").theirs(DIM, &question.may.join("; ")));
+    let reasons = question.reasons.iter().map(|(plugin, why)| {
+        Line::new("  ")
+            .theirs(PLUGIN, plugin)
+            .own(" asks: ")
+            .theirs(DIM, why)
+    });
+    let covers = match &question.covers {
+        Ok(covers) => Line::new("  ").own("always covers ").theirs(BOLD, covers),
+        Err(why) => Line::new("  ").theirs(DIM, why),
+    };
+    let keys = if question.covers.is_ok() {
+        "[y]es, [a]lways in this session, or [n]o and why"
+    } else {
+        "[y]es, or [n]o and why"
+    };
+    Screen {
+        parts: vec![
+            vec![head],
+            arguments.collect(),
+            may.into_iter().collect(),
+            reasons.collect(),
+        ],
+        covers: vec![covers],
+        keys: keys.to_owned(),
+        ..Screen::default()
+    }
+}
+
+/// Parses a line into an answer; `None` when it is not a valid one.
+pub(super) fn parse(line: &str, question: &AskedQuestion) -> Option<AskedAnswer> {
+    match question {
+        AskedQuestion::Call(question) => parse_of_call(line, question).map(AskedAnswer::Call),
+        AskedQuestion::Person(question) => {
+            let answer = super::person::parse(line, &question.kind)?;
+            Some(AskedAnswer::Person(Some(answer)))
+        }
+    }
+}
+
+fn parse_of_call(line: &str, question: &Question) -> Option<ApprovalAnswer> {
+    let (word, rest) = line
+        .split_once(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | ';'))
+        .unwrap_or((line, ""));
+    match (word.to_lowercase().as_str(), rest.trim()) {
+        ("y" | "yes", "") => Some(ApprovalAnswer::Yes),
+        ("a" | "always", "") => question.covers.is_ok().then_some(ApprovalAnswer::Always),
+        ("n" | "no", why) => Some(ApprovalAnswer::No(why.to_owned())),
+        _ => None,
+    }
+}
+
+fn effect(class: EffectClass) -> &'static str {
+    match class {
+        EffectClass::Read => "read",
+        EffectClass::Write => "change files",
+        EffectClass::Execute => "run a program",
+        EffectClass::External => "reach outside",
+    }
+}

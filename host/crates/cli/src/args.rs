@@ -1,0 +1,464 @@
+//! Arguments of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+use super::completion;
+use super::environment;
+use super::install::args::{
+    InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs,
+};
+use super::render::trace::Detail;
+use super::skill::SkillCommand;
+use rind_lib::grant::decide::GrantFlag;
+use rind_lib::tool::policy::PolicyMode;
+use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings};
+
+/// An agent host whose plugins are sandboxed WebAssembly components.
+#[derive(Debug, Parser)]
+#[command(name = "rind", version, after_help = super::exit_code::HELP)]
+pub(super) struct Args {
+    /// Without one: `rind chat`, also with its options (`rind -c`) or a first prompt
+    /// (`rind "fix the test"`)
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Chat: type while it works, steer it, and answer its questions
+    Chat(ChatArgs),
+    /// Run one turn: give the model a task and print its answer
+    Run(RunArgs),
+    /// Run the loops of plugins side by side until all are done or Ctrl-C; nobody is asked anything
+    /// meanwhile
+    Serve(ServeArgs),
+    /// See it work: a scripted turn on real files in a temporary folder, with the first-party
+    /// plugins
+    Demo(DemoArgs),
+    /// Make, build, list, inspect, switch and install plugins, and take back what they were granted
+    Plugin {
+        #[command(subcommand)]
+        command: PluginCommand,
+    },
+    /// Make, list, check, test, install, migrate and derive skills: guidance that the model reads
+    /// when it needs it
+    Skill {
+        #[command(subcommand)]
+        command: SkillCommand,
+    },
+    /// Look at what earlier turns left behind
+    Session {
+        #[command(subcommand)]
+        command: SessionCommand,
+    },
+    /// Look at the settings
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Write a file of settings in which every one stands as a comment
+    Init(InitArgs),
+    /// List the models that the provider offers
+    Models(super::models::ModelsArgs),
+    /// List the tools that the model may call, where they are from, and what the rules say of them
+    Tools(super::tools::ToolsArgs),
+    /// Print the JSON Schema of something that Rind writes
+    Schema(SchemaArgs),
+    /// Say what really holds on this machine, what is weaker and what is missing
+    Doctor(JsonArgs),
+    /// Print the completions of commands and flags for a shell
+    Completions(CompletionsArgs),
+    /// Write the manual pages to a folder, for packages
+    #[command(hide = true)]
+    Manual(ManualArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ManualArgs {
+    /// The folder, which is made when it is not there
+    #[arg(value_name = "DIR")]
+    pub(super) folder: PathBuf,
+}
+
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct ChatArgs {
+    /// First prompt
+    pub(super) prompt: Option<String>,
+    #[command(flatten)]
+    pub(super) open: OpenArgs,
+    /// Continue the last session of this folder
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
+    pub(super) go_on: bool,
+    /// Continue a session: its id, the beginning of it, or `last`; without a value, choose one
+    #[arg(
+        short = 'r',
+        long,
+        value_name = "ID",
+        num_args = 0..=1,
+        default_missing_value = "",
+        hide_default_value = true
+    )]
+    pub(super) resume: Option<String>,
+    /// Read and write lines, without a screen that changes: for screen readers and simple terminals
+    #[arg(long, env = "RIND_PLAIN", value_parser = clap::builder::FalseyValueParser::new(), hide_env = true)]
+    pub(super) plain: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct RunArgs {
+    /// Task for the model; read from standard input when it is absent or `-`.
+    pub(super) prompt: Option<String>,
+    #[command(flatten)]
+    pub(super) open: OpenArgs,
+    #[command(flatten)]
+    pub(super) show: ShowArgs,
+    /// Show an image to the model; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub(super) image: Vec<PathBuf>,
+    /// Continue a session: its id, the beginning of it, or `last`.
+    #[arg(long, value_name = "ID", add = completion::sessions())]
+    pub(super) resume: Option<String>,
+    /// Steer the turn with lines of JSON from this file or named pipe; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(super) steer_from: Option<PathBuf>,
+}
+
+/// Questions are answered as where there is no terminal: grant permissions with `--grant` or
+/// before, and allow tool calls with rules in [tools] or `--yes`.
+#[derive(Debug, ClapArgs)]
+pub(super) struct ServeArgs {
+    #[command(flatten)]
+    pub(super) open: OpenArgs,
+    /// Print every event as a line of JSON on standard output; `session` tells the loops apart
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Arguments of commands that open a session.
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct OpenArgs {
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
+    #[command(flatten)]
+    pub(super) plugins: PluginArgs,
+    /// Say yes to every tool call that would be asked about; what is denied stays denied
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Only describe what tool calls would do, except those that just read
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Append every event as a line of JSON to this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) events: Option<PathBuf>,
+    /// Folder to work in, in place of the current one
+    #[arg(long, value_name = "DIR")]
+    pub(super) workspace: Option<PathBuf>,
+}
+
+impl OpenArgs {
+    /// Resolves the arguments and the environment to the settings of a run.
+    pub(super) fn run_settings(
+        &self,
+        resume: Option<&str>,
+        has_terminal: bool,
+    ) -> anyhow::Result<RunSettings> {
+        Ok(RunSettings {
+            environment: environment::environment(),
+            paths: environment::paths(self.workspace.as_deref())?,
+            model: self.model.selection(),
+            plugins: self.plugins.selection(),
+            resume: resume.map(str::to_owned),
+            mode: PolicyMode {
+                yes: self.yes,
+                dry_run: self.dry_run,
+                has_terminal,
+            },
+        })
+    }
+}
+
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct ModelArgs {
+    /// anthropic, openai, ollama, openrouter, another provider or scripted
+    #[arg(long, value_name = "NAME", add = completion::providers())]
+    pub(super) provider: Option<String>,
+    /// Name of the model, or PROVIDER/NAME
+    #[arg(long, value_name = "NAME", add = completion::models())]
+    pub(super) model: Option<String>,
+    /// Script of the scripted provider, TOML or JSON
+    #[arg(long, value_name = "FILE")]
+    pub(super) script: Option<PathBuf>,
+    /// One setting, as in `--set agent.max_steps=10`
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) set: Vec<String>,
+}
+
+impl ModelArgs {
+    /// Returns the choice of a model.
+    pub(super) fn selection(&self) -> ModelSelection {
+        ModelSelection {
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            script: self.script.clone(),
+            set: self.set.clone(),
+        }
+    }
+}
+
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct PluginArgs {
+    /// Load the plugin, or the plugins, in this folder as well.
+    #[arg(long, value_name = "PATH")]
+    pub(super) plugin: Vec<PathBuf>,
+    /// Load no plugins but those of `--plugin`, and audit-log, which only the administrator can
+    /// switch off
+    #[arg(long)]
+    pub(super) no_plugins: bool,
+    /// Leave this plugin out, also where nothing would run without it
+    #[arg(long, value_name = "NAME", add = completion::plugins())]
+    pub(super) without: Vec<String>,
+    /// Trust the project's `.rind`, settings and plugins, for this run.
+    #[arg(long)]
+    pub(super) trust_project: bool,
+    /// Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives only that
+    #[arg(long, value_name = "PLUGIN", add = completion::plugins())]
+    pub(super) grant: Vec<GrantFlag>,
+}
+
+impl PluginArgs {
+    /// Returns the choice of plugins.
+    pub(super) fn selection(&self) -> PluginSelection {
+        PluginSelection {
+            local: self.plugin.clone(),
+            is_local_only: self.no_plugins,
+            without: self.without.clone(),
+            trust_project: self.trust_project,
+            grants: self.grant.clone(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, ClapArgs)]
+pub(super) struct ShowArgs {
+    /// Print every event as a line of JSON on standard output
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Show the turn as a tree with every hook, what it did, and how long it took; `--trace=full`
+    /// folds and cuts nothing
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "short",
+        hide_possible_values = true
+    )]
+    pub(super) trace: Option<Detail>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct DemoArgs {
+    /// A longer turn in which all ten core plugins act, and then who did what
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Print every event as a line of JSON on standard output
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Keep the temporary folder, and say where it is
+    #[arg(long)]
+    pub(super) keep: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SchemaArgs {
+    /// Subject of the schema.
+    pub(super) of: SchemaOf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum SchemaOf {
+    /// One line of `rind run --json`
+    Events,
+    /// Calls and outcomes of scripts at each point
+    Hooks,
+    /// `plugin.toml`, the manifest of a plugin
+    Manifest,
+    /// The front matter of `SKILL.md`
+    Skill,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Say what every setting is, and which file and line or flag set it
+    Show(ConfigShowArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ConfigShowArgs {
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
+    /// Trust the project's `.rind` for this look
+    #[arg(long)]
+    pub(super) trust_project: bool,
+    /// Folder of the project, in place of the current one
+    #[arg(long, value_name = "DIR")]
+    pub(super) workspace: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct InitArgs {
+    /// Write your own settings, in place of those of the project in this folder
+    #[arg(long)]
+    pub(super) user: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct JsonArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PluginCommand {
+    /// List every plugin that is found, and why some do not run
+    List(ListArgs),
+    /// Say what a plugin does, asks for and may touch, from its bytes
+    Inspect(InspectArgs),
+    /// List what plugins were granted and which projects are trusted, and take it back
+    Grants(GrantsArgs),
+    /// Switch a plugin on again
+    Enable(SwitchArgs),
+    /// Switch a plugin off
+    Disable(SwitchArgs),
+    /// Make a folder with a plugin to start from, in Rust, JavaScript or Python
+    New(super::plugin::new::NewArgs),
+    /// Build plugins in Rust, JavaScript or Python to components
+    Build(BuildArgs),
+    /// Find faults of plugins before anybody installs them; exit code 1 when there are any
+    Check(super::check::CheckArgs),
+    /// Run the cases of plugins, `tests/*.toml`, in the real sandbox, warm and cold; exit code 1
+    /// when one fails
+    Test(super::case::TestArgs),
+    /// Watch a plugin that is being written: build it after each change, and replace it in a
+    /// running session
+    Dev(super::plugin::dev::DevArgs),
+    /// Call one tool of a plugin by hand, and show the trace; the operator's rules hold as in a run
+    Call(super::case::CallArgs),
+    /// Pack a plugin into one file
+    Pack(PackArgs),
+    /// Publish a packed plugin to an OCI registry
+    Publish(PublishArgs),
+    /// Install a plugin from a folder, a packed file, an archive or an OCI registry
+    Install(InstallArgs),
+    /// Install what the sources of installed plugins have now
+    Update(UpdateArgs),
+    /// Remove an installed plugin
+    Remove(RemoveArgs),
+    /// List the folders that are searched for plugins, in order
+    SearchPath(SearchPathArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    pub(super) plugins: PluginArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct InspectArgs {
+    /// Name of a plugin that is installed, or its folder
+    #[arg(add = completion::plugins())]
+    pub(super) plugin: String,
+    /// Only what it asks for, what its trust allows, what it has, and why
+    #[arg(long)]
+    pub(super) grants: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SwitchArgs {
+    /// Name of the plugin
+    #[arg(add = completion::plugins())]
+    pub(super) plugin: String,
+    /// Change this project only; the project's own files stay unchanged.
+    #[arg(long)]
+    pub(super) project: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct GrantsArgs {
+    /// Take back everything that was answered for this plugin
+    #[arg(long, value_name = "PLUGIN", add = completion::plugins())]
+    pub(super) revoke: Option<String>,
+    /// Trust a project no longer
+    #[arg(long, value_name = "DIR", conflicts_with = "revoke")]
+    pub(super) distrust: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct BuildArgs {
+    /// Folders of plugins, each with `plugin.toml` and `Cargo.toml`, `package.json` or
+    /// `pyproject.toml`
+    #[arg(required = true, value_name = "DIR")]
+    pub(super) dirs: Vec<PathBuf>,
+    /// Assemble each plugin in `OUT/NAME`, ready to be copied elsewhere, in place of writing into
+    /// its own folder
+    #[arg(long, value_name = "OUT")]
+    pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionCommand {
+    /// List all sessions, the last used first
+    List(JsonArgs),
+    /// Say who put what into the system prompt of each turn, what changed, and what that cost the
+    /// provider's cache
+    Prompt(SessionPromptArgs),
+    /// Show what the plugin audit-log wrote of a session, and check that nothing of it was touched
+    Audit(AuditArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SessionPromptArgs {
+    /// Id of the session, the beginning of it, or `last`; `ID/agents/AGENT` is a subagent or holder
+    #[arg(default_value = "last", value_name = "ID", add = completion::sessions())]
+    pub(super) session: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct AuditArgs {
+    /// The session: its id, the beginning of it, or `last`; `ID/agents/AGENT` shows what a subagent
+    /// did
+    #[arg(default_value = "last", value_name = "ID", add = completion::sessions())]
+    pub(super) session: String,
+    /// Check the log, and exit with 1 when it is broken
+    #[arg(long)]
+    pub(super) verify: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}

@@ -1,0 +1,243 @@
+//! Images that a person attaches for the model: files named with `@` in a typed text, or with
+//! `--image`.
+//!
+//! Owns which words name an image and how its file is read. It must not know how the image is sent.
+//! Start from [`mentioned`].
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::render::one_line;
+use rind_lib::message::Attachment;
+use rind_lib::message::blob::MAX_IMAGE_BYTES;
+
+/// Maximum number of images in one message. APIs accept 20 and more, but a text that names that
+/// many is hardly meant to attach them.
+const MAX_IMAGES: usize = 10;
+
+/// File extensions of images that models accept. The first bytes of a file decide its format; a
+/// word without one of these extensions is not taken for an image.
+const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
+
+/// Widest line about an image, in columns.
+const MAX_LINE: usize = 400;
+
+/// An image that was named, or why it cannot be shown.
+pub(super) type Named = Result<(PathBuf, Attachment), String>;
+
+/// Finds images that a text names: `@shot.png`, `@"my shot.png"`, `@~/shot.png`. Relative paths
+/// start at the workspace. A word that names no file stays an ordinary word.
+pub(super) fn mentioned(text: &str, workspace: &Path) -> Vec<Named> {
+    let found = places(text, workspace);
+    let n_more = found.len().saturating_sub(MAX_IMAGES);
+    let mut images: Vec<Named> = found
+        .iter()
+        .take(MAX_IMAGES)
+        .map(|path| file(path))
+        .collect();
+    if n_more > 0 {
+        let why = format!("{n_more} more images are left out: a message takes {MAX_IMAGES}");
+        images.push(Err(why));
+    }
+    images
+}
+
+/// Returns lines about images that are named only inside pastes: these are not attached.
+pub(super) fn only_pasted(noted: &str, text: &str, workspace: &Path) -> Vec<String> {
+    if noted == text {
+        return Vec::new();
+    }
+    let named = places(noted, workspace);
+    let mut pasted = places(text, workspace);
+    pasted.retain(|path| !named.contains(path));
+    let why = "only a paste names it; type its name to show it";
+    let line = |path: &PathBuf| in_words(&Err(format!("{}: {why}", path.display())));
+    pasted.iter().take(MAX_IMAGES).map(line).collect()
+}
+
+/// Images that are there and named in a text.
+fn places(text: &str, workspace: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for name in names(text) {
+        let path = place(name, workspace);
+        if is_named_as_image(&path) && path.exists() && !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// A line for the person who named an image.
+pub(super) fn in_words(named: &Named) -> String {
+    let line = match named {
+        Ok((path, image)) => format!("shown to the model: {} {}", path.display(), image.blob()),
+        Err(why) => format!("not shown to the model: {why}"),
+    };
+    one_line(&line, MAX_LINE)
+}
+
+pub(super) fn file(path: &Path) -> Named {
+    let read = read(path).and_then(Attachment::image);
+    read.map(|image| (path.to_owned(), image))
+        .map_err(|why| format!("{}: {why}", path.display()))
+}
+
+/// A pasted path of an image, as terminals paste files that are dropped on them, as a word that
+/// names it.
+pub(super) fn of_paste(text: &str) -> Option<String> {
+    let text = text.trim();
+    let quoted = |mark: char| text.strip_prefix(mark)?.strip_suffix(mark);
+    let path = match quoted('\'').or_else(|| quoted('"')) {
+        Some(path) => path.to_owned(),
+        None if text.contains(' ') && !text.contains("\\ ") => return None,
+        None => text.replace("\\ ", " "),
+    };
+    let is_image = path.starts_with('/')
+        && !path.contains(|c: char| c == '"' || c.is_control())
+        && is_named_as_image(Path::new(&path))
+        && Path::new(&path).is_file();
+    is_image.then(|| match path.contains(char::is_whitespace) {
+        true => format!("@\"{path}\" "),
+        false => format!("@{path} "),
+    })
+}
+
+/// Names after an `@` that begins a word.
+fn names(text: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    let mut is_word_begin = true;
+    while let Some(letter) = rest.chars().next() {
+        let after = &rest[letter.len_utf8()..];
+        if letter != '@' || !is_word_begin {
+            is_word_begin = letter.is_whitespace();
+            rest = after;
+            continue;
+        }
+        let (name, left) = match after.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or(("", quoted)),
+            None => {
+                let end = after.find(char::is_whitespace).unwrap_or(after.len());
+                let (word, left) = after.split_at(end);
+                (
+                    word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')']),
+                    left,
+                )
+            }
+        };
+        names.push(name);
+        (rest, is_word_begin) = (left, false);
+    }
+    names
+}
+
+fn place(name: &str, workspace: &Path) -> PathBuf {
+    match (name.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => workspace.join(name),
+    }
+}
+
+fn is_named_as_image(path: &Path) -> bool {
+    let end = path.extension().and_then(OsStr::to_str);
+    end.is_some_and(|end| ENDS.iter().any(|known| end.eq_ignore_ascii_case(known)))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    // `O_NONBLOCK`: opening a FIFO with the name of an image must not block.
+    let open = || -> std::io::Result<(File, bool)> {
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(path)?;
+        let is_file = file.metadata()?.is_file();
+        Ok((file, is_file))
+    };
+    let (file, is_file) = open().map_err(|error| error.to_string())?;
+    if !is_file {
+        return Err("it is no file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_IMAGE_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOT: &[u8] = include_bytes!("../../../../tests/recorded/dot.png");
+
+    #[test]
+    fn words_that_name_a_file_are_images_and_others_are_words() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.png", "b c.PNG", "d.txt"] {
+            std::fs::write(folder.path().join(name), DOT).unwrap();
+        }
+        std::fs::write(folder.path().join("no.png"), "text").unwrap();
+        let of = |text: &str| -> Vec<Result<String, String>> {
+            let all = mentioned(text, folder.path()).into_iter();
+            let name = |path: PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+            all.map(|one| one.map(|(path, _)| name(path))).collect()
+        };
+        let named = |names: &[&str]| names.iter().map(|name| Ok((*name).to_owned())).collect();
+        let all: Vec<(&str, Vec<Result<String, String>>)> = vec![
+            ("look at @a.png, and @a.png again", named(&["a.png"])),
+            ("(@a.png)", named(&[])),
+            (
+                "@\"b c.PNG\" @d.txt @absent.png me@a.png",
+                named(&["b c.PNG"]),
+            ),
+            ("@\"a.png", named(&[])),
+            ("@ @@a.png @", named(&[])),
+        ];
+        for (text, expected) in all {
+            assert_eq!(of(text), expected, "{text}");
+        }
+        let refused = of("@no.png").remove(0).unwrap_err();
+        assert!(refused.contains("PNG, JPEG, GIF and WebP"), "{refused}");
+        // A directory of that name, and a FIFO without a writer.
+        std::fs::create_dir(folder.path().join("f.png")).unwrap();
+        assert!(of("@f.png").remove(0).unwrap_err().contains("no file"));
+        let pipe = folder.path().join("p.gif");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        assert!(of("@p.gif").remove(0).unwrap_err().contains("no file"));
+    }
+
+    #[test]
+    fn a_path_that_is_dropped_on_the_terminal_names_its_image() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(at("a.png"), DOT).unwrap();
+        std::fs::write(at("b c.png"), DOT).unwrap();
+        for (pasted, expected) in [
+            (at("a.png"), Some(format!("@{} ", at("a.png")))),
+            (
+                format!("'{}'\n", at("b c.png")),
+                Some(format!("@\"{}\" ", at("b c.png"))),
+            ),
+            (at("b\\ c.png"), Some(format!("@\"{}\" ", at("b c.png")))),
+            (at("b c.png"), None),
+            ("a.png".to_owned(), None),
+            (at("absent.png"), None),
+            (format!("{}\n{}", at("a.png"), at("a.png")), None),
+        ] {
+            assert_eq!(of_paste(&pasted), expected, "{pasted}");
+        }
+    }
+}

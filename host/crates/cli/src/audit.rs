@@ -1,0 +1,231 @@
+//! `rind session audit`: shows the log that the plugin audit-log wrote of a session, and whether it
+//! was tampered with.
+
+mod texts;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rind_audit::{Checked, Head, Line};
+
+use super::args::AuditArgs;
+use super::exit_code::{ExitStatus, bail_usage};
+use super::{environment, render};
+use rind_lib::grant::Trust;
+use rind_lib::paths::Paths;
+use rind_lib::plugin::discover::Found;
+use rind_lib::plugin::store::{data_folder, own_folder};
+use rind_lib::session::{Body, Entry, SessionStore};
+
+/// Most gaps, and most changed texts, that are shown; one cause can leave one at every message.
+const MAX_SHOWN_GAPS: usize = 20;
+
+const MAIN: &str = "main";
+
+pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
+    let paths = environment::paths(None)?;
+    let store = SessionStore::new(paths.sessions());
+    let id = store.resolve_any(&args.session, &paths.workspace)?;
+    // The log of the parent session also records its subagents.
+    let (id, agent) = match id.split_once('/') {
+        Some((above, below)) => (above.to_owned(), below.rsplit('/').next()),
+        None => (id.clone(), None),
+    };
+    let Some(mut checked) = checked(&paths, &id)? else {
+        bail_usage!(
+            "session {id} has no audit log in {}; the plugin {} was not there when it ran",
+            folder(&paths, &id).display(),
+            rind_audit::PLUGIN
+        );
+    };
+    let n_lines = checked.lines.len() as u64;
+    let changed = match args.verify {
+        true => texts::changed(&store.read(&id)?.0, &checked.lines),
+        false => Vec::new(),
+    };
+    let is_of = |line: &Line| agent.is_none_or(|agent| line.agent == agent);
+    checked.lines.retain(is_of);
+    if args.json {
+        json(&checked, args.verify.then_some(&changed))?;
+    } else {
+        checked.lines.iter().map(row).for_each(render::answer_line);
+        if let (Some(agent), true) = (agent, checked.lines.is_empty()) {
+            render::note(&format!(
+                "no line of the log of session {id} is of {agent}; a holder did nothing itself"
+            ));
+        }
+        if args.verify {
+            verdict(&id, &checked, &changed, n_lines);
+        }
+    }
+    Ok(ExitStatus::of(
+        !args.verify || (checked.is_whole() && changed.is_empty()),
+    ))
+}
+
+/// Reads and checks the audit log of a session; `None` if there is none and no record requires one.
+pub(super) fn checked(paths: &Paths, session: &str) -> anyhow::Result<Option<Checked>> {
+    let (entries, _) = SessionStore::new(paths.sessions()).read(session)?;
+    let files = files(&folder(paths, session))?;
+    let head = head(&entries);
+    let is_kept = !files.is_empty() || head.is_some();
+    let mut checked = rind_audit::check(session, &files, head.as_ref());
+    checked.gaps = gaps(&entries, &checked.lines, is_kept);
+    Ok((is_kept || !checked.gaps.is_empty()).then_some(checked))
+}
+
+/// Returns the gaps of the log: failures of the plugin that the host recorded, and turns that ended
+/// without the plugin. `is_kept` says whether there is a log at all.
+fn gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
+    let ended: BTreeSet<u32> = lines
+        .iter()
+        .filter(|line| line.kind() == "turn-end" && line.agent == MAIN)
+        .map(|line| line.turn)
+        .collect();
+    let mut gaps = Vec::new();
+    for entry in entries {
+        match &entry.body {
+            // The log of the parent session covers everything before the fork.
+            Body::Forked { .. } => gaps.clear(),
+            Body::AuditGap {
+                agent,
+                turn,
+                point,
+                reason,
+                ..
+            } => gaps.push(format!(
+                "turn {turn} {agent}: the hook at {point} failed: {reason}"
+            )),
+            Body::TurnEnd { turn, .. } if is_kept && !ended.contains(turn) => {
+                gaps.push(format!(
+                    "turn {turn} {MAIN}: it ended, and the log has no line of that"
+                ));
+            }
+            _ => {}
+        }
+    }
+    gaps
+}
+
+/// Returns the folder in which the plugin that comes with Rind keeps the log of a session.
+fn folder(paths: &Paths, session: &str) -> PathBuf {
+    let managed = Found {
+        trust: Trust::Managed,
+        folder: PathBuf::new(),
+    };
+    let own = own_folder(&paths.data.join("plugins"), rind_audit::PLUGIN, &managed);
+    data_folder(&own).join(session)
+}
+
+/// The files of a log in order; none where there is no log.
+fn files(folder: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    let reading = || format!("read the audit log {}", folder.display());
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(reading),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry = entry.with_context(reading)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".jsonl") {
+            files.push((name, std::fs::read(entry.path()).with_context(reading)?));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The last line that the session remembers.
+fn head(entries: &[Entry]) -> Option<Head> {
+    let kept = entries.iter().rev().find_map(|entry| match &entry.body {
+        Body::State {
+            plugin, key, value, ..
+        } if plugin == rind_audit::PLUGIN && key == rind_audit::HEAD_KEY => value.as_ref(),
+        _ => None,
+    });
+    kept.and_then(|text| serde_json::from_str(text).ok())
+}
+
+/// `{"lines": […]}`, and with a check `"whole"`, `"broken"`, `"gaps"`, `"changed"` and `"notes"`.
+fn json(checked: &Checked, changed: Option<&Vec<String>>) -> anyhow::Result<()> {
+    let Some(changed) = changed else {
+        return render::json(&serde_json::json!({"lines": checked.lines}));
+    };
+    let mut value = serde_json::to_value(checked)?;
+    value["whole"] = (checked.is_whole() && changed.is_empty()).into();
+    value["changed"] = changed.as_slice().into();
+    render::json(&value)
+}
+
+/// One line: number, time, turn and agent, event. Escapes line breaks: a model may call a tool
+/// whose name contains them.
+fn row(line: &Line) -> String {
+    let time = i64::try_from(line.time)
+        .ok()
+        .and_then(|time| jiff::Timestamp::from_millisecond(time).ok())
+        .map_or_else(|| line.time.to_string(), |time| format!("{time:.0}"));
+    let mut said = String::new();
+    for (key, value) in line.event.as_object().into_iter().flatten() {
+        let text = rind_lib::json::plain(value);
+        match key.as_str() {
+            "type" | "id" => {}
+            "hash" | "arguments" | "expected" => {
+                said += &format!(" {key}={}", text.get(..12).unwrap_or(&text));
+            }
+            _ => said += &format!(" {key}={text}"),
+        }
+    }
+    let who = format!("turn {} {}", line.turn, line.agent);
+    let what = format!("{time} {who} {}{said}", line.kind());
+    format!("{:>5} {}", line.n, render::one_line(&what, usize::MAX))
+}
+
+fn verdict(id: &str, checked: &Checked, changed: &[String], n_lines: u64) {
+    checked.notes.iter().for_each(|note| render::note(note));
+    for gap in checked.gaps.iter().take(MAX_SHOWN_GAPS) {
+        render::warn(&format!("a gap: {}", render::one_line(gap, usize::MAX)));
+    }
+    for text in changed.iter().take(MAX_SHOWN_GAPS) {
+        render::warn(&format!("changed: {}", render::one_line(text, usize::MAX)));
+    }
+    match &checked.broken {
+        None if !changed.is_empty() => render::warn(&format!(
+            "the messages of session {id} are not those of its audit log: {}",
+            render::count(changed.len() as u64, "difference")
+        )),
+        None if !checked.gaps.is_empty() => render::warn(&format!(
+            "the audit log of session {id} is not whole: {}",
+            render::count(checked.gaps.len() as u64, "gap")
+        )),
+        None => render::note(&format!(
+            "the audit log of session {id} is whole: {}, and the messages are those that it has hashes of",
+            render::count(n_lines, "line")
+        )),
+        Some(why) => render::warn(&format!("the audit log of session {id} is broken: {why}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_makes_a_row_of_its_own() {
+        let line = Line {
+            n: 7,
+            time: 0,
+            session: "s".to_owned(),
+            turn: 1,
+            agent: "main".to_owned(),
+            event: serde_json::json!({"type": "call", "tool": "x\n    8 1970\u{1b}[2K"}),
+            prev: String::new(),
+        };
+        assert_eq!(
+            row(&line),
+            "    7 1970-01-01T00:00:00Z turn 1 main call tool=x 8 1970\\u{1b}[2K"
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! Compares the messages of a session with the hashes that its audit log has of them.
+//!
+//! Each line of the log about a message must have its message in the session, because the session
+//! gets a message before the log does. The other direction proves nothing: a message that the host
+//! adds on its own has no line.
+
+use std::collections::BTreeMap;
+
+use rind_audit::{Line, hash};
+
+use super::MAIN;
+use rind_lib::message::{Content, Message, Part, Role};
+use rind_lib::session::{Body, Entry};
+
+/// Text of a session that the log may have a line of.
+struct Text<'a> {
+    turn: u32,
+    message: &'a str,
+    key: Key,
+    hash: String,
+    is_found: bool,
+}
+
+/// Kind of a text, with the id of its call.
+type Key = (&'static str, Option<String>);
+
+/// Longest id of a call in the log. The plugin shortens longer ones.
+const MAX_ID_CHARS: usize = 64;
+
+/// Returns a complaint for each line whose text is not in the session as the log has it.
+pub(super) fn changed(entries: &[Entry], lines: &[Line]) -> Vec<String> {
+    let mut texts = texts(entries);
+    let mut by_hash: BTreeMap<(Key, String), Vec<usize>> = BTreeMap::new();
+    for (index, text) in texts.iter().enumerate().rev() {
+        let key = (text.key.clone(), text.hash.clone());
+        by_hash.entry(key).or_default().push(index);
+    }
+    let mut missing = Vec::new();
+    for line in lines.iter().filter(|line| line.agent == MAIN) {
+        let Some((key, hash)) = of_line(line) else {
+            continue;
+        };
+        let found = by_hash.get_mut(&(key.clone(), hash)).and_then(Vec::pop);
+        match found {
+            Some(index) => texts[index].is_found = true,
+            None => missing.push((line, key)),
+        }
+    }
+    let mut changed = Vec::new();
+    for (line, key) in missing {
+        let (n, turn, kind) = (line.n, line.turn, key.0);
+        let mut others = texts.iter_mut();
+        let other = others.find(|text| !text.is_found && text.turn == turn && text.key == key);
+        changed.push(match other {
+            Some(text) => {
+                text.is_found = true;
+                format!(
+                    "turn {turn}: the {kind} in message {} of the session is not the one that line {n} of the log has the hash of",
+                    text.message
+                )
+            }
+            None => format!(
+                "turn {turn}: the {kind} that line {n} of the log has the hash of is not in the session"
+            ),
+        });
+    }
+    changed
+}
+
+/// Kind, call and hash of a line about a message.
+fn of_line(line: &Line) -> Option<(Key, String)> {
+    let text = |field: &str| line.event[field].as_str().map(str::to_owned);
+    let kinds = ["input", "reply", "call", "result"];
+    let kind = kinds.into_iter().find(|kind| *kind == line.kind())?;
+    let hash = text(if kind == "call" { "arguments" } else { "hash" })?;
+    Some(((kind, text("id")), hash))
+}
+
+fn texts(entries: &[Entry]) -> Vec<Text<'_>> {
+    let mut turn = 0;
+    let mut all = Vec::new();
+    for entry in entries {
+        match &entry.body {
+            Body::TurnStart { turn: started, .. } => turn = *started,
+            Body::Message { message } => {
+                all.extend(of_message(message).into_iter().map(|(key, text)| Text {
+                    turn,
+                    message: &message.id,
+                    key,
+                    hash: hash(text.as_bytes()),
+                    is_found: false,
+                }));
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// Returns the texts of a message as the plugin takes hashes of them.
+fn of_message(message: &Message) -> Vec<(Key, String)> {
+    let id = |id: &str| Some(id.chars().take(MAX_ID_CHARS).collect());
+    let mut texts = Vec::new();
+    match message.role {
+        Role::User => texts.push((("input", None), message.joined_text())),
+        Role::Assistant => texts.push((("reply", None), message.joined_text())),
+        Role::Tool => {}
+    }
+    texts.extend(message.content.iter().filter_map(|part| match part {
+        Content::ToolCall(call) => Some((("call", id(&call.id)), call.arguments.to_string())),
+        Content::ToolResult(result) => {
+            let parts: Vec<String> = result.content.iter().map(shown).collect();
+            Some((("result", id(&result.call_id)), parts.join("\n")))
+        }
+        _ => None,
+    }));
+    texts
+}
+
+/// A part of a result as plugins write it.
+fn shown(part: &Part) -> String {
+    match part {
+        Part::Text { text } => text.clone(),
+        Part::Json { value } => value.to_string(),
+        Part::Blob(blob) => format!("[{}, {} bytes]", blob.media_type, blob.size),
+    }
+}

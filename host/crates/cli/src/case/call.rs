@@ -1,0 +1,131 @@
+//! `rind plugin call`: one tool by hand.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+use serde_json::Value;
+
+use super::super::args::{PluginArgs, ShowArgs};
+use super::super::exit_code::{ExitStatus, Usage};
+use super::super::programs::Programs;
+use super::super::render::trace::Detail;
+use super::super::{open, plugin, render, run};
+use rind_lib::event::Event;
+use rind_lib::host::Host;
+use rind_lib::lock::lock;
+use rind_lib::plugin::load::{Loaded, Why};
+use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
+use rind_lib::plugin::startable::StartableSet;
+use rind_lib::provider::scripted::{Reply, Script, Scripted};
+use rind_lib::session::SessionStore;
+use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
+use rind_operator::setup::check_apart;
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct CallArgs {
+    /// Name of a plugin that is installed, or its folder
+    name: String,
+    /// Name of the tool
+    tool: String,
+    /// Arguments of the tool, a JSON object
+    #[arg(default_value = "{}", value_name = "JSON")]
+    arguments: String,
+    #[command(flatten)]
+    plugins: PluginArgs,
+}
+
+pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitStatus> {
+    let arguments: Value = serde_json::from_str(&args.arguments)
+        .map_err(|error| Usage(format!("the arguments are not JSON: {error}")))?;
+    let is_folder = Path::new(&args.name).join(FILE_NAME).is_file();
+    if is_folder {
+        args.plugins.plugin.push(PathBuf::from(&args.name));
+        args.plugins.no_plugins = true;
+        args.name = Manifest::read(Path::new(&args.name), None)?.name;
+    }
+    let load = plugin::load_of(&args.plugins).await?;
+    let plugins = load.load().await.context("load plugins")?;
+    load.check(&plugins)?;
+    if let Some(left) = plugins.left_out.iter().find(|left| left.name == args.name) {
+        let how = if matches!(left.why, Why::Held(_)) {
+            format!("; grant them for this call with `--grant {}`", args.name)
+        } else {
+            String::new()
+        };
+        let why = render::plugins::why(left);
+        anyhow::bail!("plugin `{}` does not run: {why}{how}", args.name);
+    }
+    render::plugins::warn_left_out(&plugins);
+    let plugins = StartableSet::check(Arc::new(plugins))?;
+    let is_it = |plugin: &&Arc<Loaded>| plugin.manifest.name == args.name;
+    check_tool(&args, plugins.plugins.iter().find(is_it))?;
+    let setup = load.setup();
+    check_apart(&setup.paths)?;
+    let sessions = tempfile::tempdir().context("make a folder for the session")?;
+    // Repeat the answer without limit: a plugin may reject it and request another.
+    let done = Reply {
+        times: Some(0),
+        ..Reply::text("done")
+    };
+    let script = Script::new(vec![Reply::call(&args.tool, arguments), done]);
+    // The person who types the call has approved it; calls that the rules deny stay denied.
+    let mut policy: ToolPolicy = setup.config.section()?;
+    policy.mode = PolicyMode {
+        yes: true,
+        ..PolicyMode::default()
+    };
+    let (approver, questions) = open::approver(false);
+    let host = Host::builder()
+        .provider(Arc::new(Scripted::new(script)), "none")
+        .paths(setup.paths.clone())
+        .store(SessionStore::new(sessions.path().to_owned()))
+        .plugins(plugins)
+        .file_tools()
+        .policy(Arc::new(policy))
+        .approver(approver)
+        .build()
+        .await?;
+    let session = host.session().create()?;
+    let ended = Arc::new(std::sync::Mutex::new(None));
+    let told = ended.clone();
+    let watch = move |event: &Event| {
+        if let Event::ToolEnd { result, .. } = event {
+            *lock(&told) = Some((result.content.to_string(), result.is_error));
+        }
+    };
+    let show = ShowArgs {
+        json: false,
+        trace: Some(Detail::Full),
+    };
+    run::turn(session, questions, "call", show, Programs::watching(watch)).await?;
+    let ended = lock(&ended).take();
+    let (text, is_error) = ended.context("the call has no result")?;
+    render::answer_line(render::prose(&text));
+    Ok(ExitStatus::of(!is_error))
+}
+
+fn check_tool(args: &CallArgs, plugin: Option<&Arc<Loaded>>) -> anyhow::Result<()> {
+    let Some(plugin) = plugin else {
+        let text = format!(
+            "there is no plugin `{}`: neither a folder with a plugin.toml nor one of those in `rind plugin list`",
+            args.name
+        );
+        return Err(Usage(text).into());
+    };
+    let names: Vec<&str> = plugin.tools.iter().map(|tool| tool.name.as_str()).collect();
+    if names.contains(&args.tool.as_str()) {
+        return Ok(());
+    }
+    let has = if names.is_empty() {
+        "it has none".to_owned()
+    } else {
+        format!("its tools are {}", names.join(", "))
+    };
+    Err(Usage(format!(
+        "plugin `{}` has no tool `{}`; {has}",
+        args.name, args.tool
+    ))
+    .into())
+}

@@ -1,0 +1,237 @@
+//! A question that replaces the editor until it is answered.
+//!
+//! Owns the rows of the question, the moment from which keys answer it, and the meaning of a typed
+//! line. It must not know the keys. Start from [`OpenQuestion`].
+
+use tokio::time::Instant;
+
+use super::super::approve::{self, Asked, AskedAnswer, AskedQuestion};
+use super::super::question::{Screen, UNREAD};
+use super::super::render::wrap::wrap;
+use super::super::render::{DIM, WARN, styled};
+use super::super::terminal::{QUIET, Size};
+use rind_lib::tool::approval::ApprovalAnswer;
+
+/// Placeholder for the answers until keys are accepted.
+const NOT_YET: &str = "  answers in a moment; keys are ignored until then";
+
+/// Minimum height of a screen that reserves a second row for the typed answer.
+const MIN_SPARE_ROWS: usize = 12;
+
+pub(super) struct OpenQuestion {
+    asked: Asked,
+    screen: Screen,
+    hint: Option<&'static str>,
+    /// First row of the open page; `None` shows the question itself.
+    page: Option<usize>,
+    /// Time from which on keys are taken; `None` until it is drawn.
+    opens: Option<Instant>,
+    /// Whether keys are taken.
+    is_open: bool,
+    /// Whether the whole question was on the screen, page by page.
+    is_seen: bool,
+}
+
+/// Effect of a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// None: it asked for another page.
+    NotYet,
+    /// None: it was no answer.
+    Invalid,
+    Answered(String),
+}
+
+/// Size of the terminal, and the rows that the typed line takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub(super) size: Size,
+    pub(super) n_typed: usize,
+}
+
+impl Room {
+    /// Rows left after the typed answer and the `n_tail` rows above it. One row of the terminal
+    /// stays free.
+    fn beside(self, n_tail: usize) -> usize {
+        let is_spacious = self.size.rows >= MIN_SPARE_ROWS;
+        let n_typed = self.n_typed.max(if is_spacious { 2 } else { 1 });
+        self.size.rows.saturating_sub(1 + n_typed + n_tail)
+    }
+}
+
+impl OpenQuestion {
+    pub(super) fn new(asked: Asked) -> Self {
+        Self {
+            screen: approve::screen(&asked.question),
+            asked,
+            hint: None,
+            page: None,
+            opens: None,
+            is_open: false,
+            is_seen: false,
+        }
+    }
+
+    /// Returns when the asker has dropped the receiver of the answer.
+    pub(super) async fn withdrawn(&mut self) {
+        self.asked.answer.closed().await;
+    }
+
+    /// Returns the time at which it is to be drawn again, as it can be answered then.
+    pub(super) fn opens(&self) -> Option<Instant> {
+        self.opens.filter(|_| !self.is_open)
+    }
+
+    /// Notes that it is about to be drawn: from when it is due on, with the answers.
+    pub(super) fn draws(&mut self, now: Instant) {
+        self.is_open |= self.opens.is_some_and(|opens| opens <= now);
+    }
+
+    pub(super) fn is_drawn(&self) -> bool {
+        self.opens.is_some()
+    }
+
+    pub(super) fn drawn(&mut self, now: Instant) {
+        self.opens.get_or_insert(now + QUIET);
+    }
+
+    /// Whether a key is for the answer. One that comes too soon was meant for something else, and
+    /// the wait begins anew.
+    pub(super) fn takes_key(&mut self, now: Instant) -> bool {
+        if !self.is_open && self.opens.is_some() {
+            self.opens = Some(now + QUIET);
+        }
+        self.is_open
+    }
+
+    /// Returns the rows above the typed answer.
+    pub(super) fn rows(&self, room: Room) -> Vec<String> {
+        if let Some(from) = self.page {
+            let (mut rows, n_more) = self.page_rows(from, room);
+            rows.extend(self.page_tail(n_more, room.size));
+            return rows;
+        }
+        let shown = self.screen.fitted(room.size.columns, self.n_free(room));
+        let tail = self.tail(shown.is_cut, room.size);
+        let mut rows = shown.rows;
+        if let Some(hint) = self.hint {
+            rows.push(styled(WARN, hint));
+        }
+        if self.is_open {
+            rows.extend(tail);
+        } else {
+            // Keep the number of rows, so that the screen does not move when the keys become
+            // active.
+            rows.push(styled(DIM, NOT_YET));
+            rows.extend(tail.iter().skip(1).map(|_| String::new()));
+        }
+        rows
+    }
+
+    /// Returns the question as it goes into the scrollback.
+    pub(super) fn kept(&self, size: Size) -> Vec<String> {
+        self.screen.rows(size).0
+    }
+
+    /// Rows for the question itself.
+    fn n_free(&self, room: Room) -> usize {
+        let n_tail = self.tail(true, room.size).len();
+        room.beside(n_tail + usize::from(self.hint.is_some()))
+    }
+
+    fn tail(&self, is_cut: bool, size: Size) -> Vec<String> {
+        let prompt = self.screen.prompt(is_cut && !self.is_seen);
+        wrapped(prompt.trim_end(), size)
+    }
+
+    fn page_tail(&self, n_more: usize, size: Size) -> Vec<String> {
+        match n_more {
+            0 => wrapped("  end; Enter returns to the question", size),
+            n => {
+                let words =
+                    format!("  {n} more rows; Enter shows the next, q returns to the question");
+                wrapped(&words, size)
+            }
+        }
+    }
+
+    /// The rows of the page that begins with this row, and how many come after it. On a screen
+    /// without a row for it, it has none.
+    fn page_rows(&self, from: usize, room: Room) -> (Vec<String>, usize) {
+        let rows = self.screen.all_rows(room.size);
+        let n_tail = self.page_tail(rows.len(), room.size).len();
+        let n_page = room.beside(n_tail);
+        let from = from.min(rows.len());
+        let until = (from + n_page).min(rows.len());
+        (
+            rows.get(from..until).unwrap_or_default().to_vec(),
+            rows.len() - until,
+        )
+    }
+
+    /// Takes a line. Before a no with a reason is sent, `steer` has the reason: nothing runs
+    /// between the two.
+    pub(super) fn answer(&mut self, line: &str, room: Room, steer: impl FnOnce(&str)) -> Effect {
+        let line = line.trim();
+        self.hint = None;
+        if let Some(from) = self.page {
+            let (shown, n_more) = self.page_rows(from, room);
+            self.is_seen |= n_more == 0;
+            let is_stuck = n_more > 0 && shown.is_empty();
+            self.hint = is_stuck.then_some("make the terminal larger to read it");
+            let is_over = n_more == 0 || is_stuck || line.eq_ignore_ascii_case("q");
+            self.page = (!is_over).then_some(from + shown.len());
+            return Effect::NotYet;
+        }
+        let shown = self.screen.fitted(room.size.columns, self.n_free(room));
+        if self.screen.is_view(line, shown.is_cut) {
+            self.page = Some(0);
+            return Effect::NotYet;
+        }
+        let Some(answer) = approve::parse(line, &self.asked.question) else {
+            self.hint = Some("invalid answer: type one of the letters in brackets, then Enter");
+            return Effect::Invalid;
+        };
+        if shown.is_cut && !self.is_seen && !answer.is_no() {
+            self.hint = Some(UNREAD);
+            return Effect::Invalid;
+        }
+        let words = match &answer {
+            AskedAnswer::Call(ApprovalAnswer::Yes) => "yes".to_owned(),
+            AskedAnswer::Call(ApprovalAnswer::Always) => "always in this session".to_owned(),
+            AskedAnswer::Call(ApprovalAnswer::No(why)) if why.is_empty() => "no".to_owned(),
+            AskedAnswer::Call(ApprovalAnswer::No(why)) => {
+                steer(why);
+                format!("no: {why}")
+            }
+            AskedAnswer::Person(answer) => match (&self.asked.question, answer) {
+                (AskedQuestion::Person(question), Some(answer)) => question.kind.shown(answer),
+                _ => String::new(),
+            },
+        };
+        self.send(answer);
+        Effect::Answered(words)
+    }
+
+    /// Refuses on behalf of a person who leaves the chat.
+    pub(super) fn refuse(mut self) {
+        let answer = self.asked.question.unanswered("the chat was closed");
+        self.send(answer);
+    }
+
+    fn send(&mut self, answer: AskedAnswer) {
+        let (nobody, _) = tokio::sync::oneshot::channel();
+        let sender = std::mem::replace(&mut self.asked.answer, nobody);
+        // Ignore a closed channel: the asker may be gone by now.
+        let _ = sender.send(answer);
+    }
+}
+
+fn wrapped(words: &str, size: Size) -> Vec<String> {
+    let words = styled(DIM, words);
+    let words = wrap(&words, Some(size.columns)).into_owned();
+    words.split('\n').map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Hands the terminal to another program: the person's editor, or the shell while the chat is
+//! stopped.
+
+use std::io::Write;
+
+use anyhow::Context;
+use rustix::process::{Signal, kill_current_process_group};
+use tokio::time::Instant;
+
+use super::super::environment;
+use super::super::render::{prose, warning};
+use super::live::Live;
+use rind_lib::tool::process::foreground::run_with_file;
+
+/// Editor where neither variable names one.
+const USUAL: &str = "vi";
+
+impl Live {
+    /// Opens the text being written in `$VISUAL` or `$EDITOR`, and takes over the saved text.
+    pub(super) fn open_editor(&mut self) {
+        let editor = environment::variable("VISUAL").or_else(|| environment::variable("EDITOR"));
+        let editor = editor.unwrap_or_else(|| USUAL.to_owned());
+        match self.edited(&editor) {
+            Ok(text) => self.editor.set(text.trim_end_matches('\n')),
+            Err(error) => self.view.say(warning(&prose(&format!("{error:#}")))),
+        }
+        // Count the time in the editor as typing, so that no question opens at once.
+        self.last_key = Instant::now();
+    }
+
+    /// Stops the program, and with it a running turn, until the shell continues it. The text in the
+    /// editor stays.
+    pub(super) fn suspend(&mut self) {
+        let stopped = self.screen.end(&[]).and_then(|()| {
+            self.tty.leave();
+            // Signal the whole process group, as the terminal does at Ctrl-Z. An orphaned group is
+            // not stopped by this signal.
+            tokio::task::block_in_place(|| kill_current_process_group(Signal::TSTP))?;
+            self.tty.enter()
+        });
+        if let Err(error) = stopped {
+            self.view.say(warning(&format!("cannot stop: {error}")));
+        }
+        self.screen.forget();
+        self.last_key = Instant::now();
+    }
+
+    fn edited(&mut self, editor: &str) -> anyhow::Result<String> {
+        // `tempfile` creates the file with mode 0600.
+        let file = tempfile::Builder::new()
+            .prefix("rind-")
+            .suffix(".md")
+            .tempfile();
+        let mut file = file.context("create a file for the editor")?;
+        file.write_all(self.editor.whole().as_bytes())?;
+        self.screen.end(&[])?;
+        self.tty.leave();
+        let ended = tokio::task::block_in_place(|| run_with_file(editor, file.path()));
+        self.tty.enter().context("take the terminal back")?;
+        let ended = ended.with_context(|| format!("run `{editor}`"))?;
+        anyhow::ensure!(
+            ended.success(),
+            "`{editor}` ended with {ended}; set VISUAL or EDITOR to an editor that is installed"
+        );
+        let written = std::fs::read(file.path()).context("read what was written")?;
+        Ok(self.as_text(written))
+    }
+
+    /// Decodes the saved text; bytes that are not UTF-8 become `\u{fffd}`, with a warning.
+    fn as_text(&mut self, written: Vec<u8>) -> String {
+        String::from_utf8(written).unwrap_or_else(|error| {
+            let words = "what was saved is not UTF-8: `\u{fffd}` stands for what cannot be read";
+            self.view.say(warning(words));
+            String::from_utf8_lossy(error.as_bytes()).into_owned()
+        })
+    }
+}

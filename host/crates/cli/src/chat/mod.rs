@@ -1,0 +1,147 @@
+//! `rind chat`: many turns in one session, with a person who types while they run.
+//!
+//! `live` is the chat at a terminal, `plain` the one in lines. A task owns the session (`worker`);
+//! `view` turns its events into lines, `screen` draws them on the terminal, `keys` and `editor`
+//! take the typed text. Nothing in here decides how a turn runs: a text starts a turn, or goes
+//! through the queues of `agent::SteerHandle`.
+
+mod ask;
+mod complete;
+mod diff;
+mod draw;
+mod editor;
+mod external;
+mod history;
+mod keys;
+mod leave;
+mod live;
+mod markdown;
+mod permissions;
+mod plain;
+mod press;
+mod screen;
+mod shell;
+mod slash;
+mod status;
+mod stream;
+mod tty;
+mod view;
+mod waiting;
+mod worker;
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::args::ChatArgs;
+use super::command::Commands;
+use super::environment;
+use super::exit_code::{ExitStatus, bail_usage};
+use super::open;
+use super::programs::Programs;
+use super::question::{Line, Screen};
+use super::render::{self, BOLD, DIM};
+use live::Leave;
+use rind_lib::session::{SessionRow, SessionStore};
+
+/// Most sessions that are offered for continuing.
+const MAX_OFFERED: usize = 9;
+
+pub(super) async fn chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
+    let is_typed = std::io::stdin().is_terminal();
+    let has_terminal = is_typed && std::io::stderr().is_terminal();
+    let is_plain = args.plain || !has_terminal || !std::io::stdout().is_terminal() || is_dumb();
+    let resume = match (args.go_on, args.resume.as_deref()) {
+        (true, _) => Some("last".to_owned()),
+        (false, Some("")) => match pick(&args, has_terminal).await? {
+            Some(id) => Some(id),
+            None => return Ok(ExitStatus::Done),
+        },
+        (false, other) => other.map(str::to_owned),
+    };
+    let (mut resume, mut prompt) = (resume, args.prompt);
+    let mut programs = Programs::open(args.open.events.as_deref(), None)?;
+    loop {
+        let settings = args.open.run_settings(resume.as_deref(), has_terminal)?;
+        let prepared = open::prepare(settings).await?;
+        let commands = Arc::new(prepared.commands().await?);
+        let opened = prepared.open().await?;
+        let prompt = prompt.take();
+        let left = match is_plain {
+            true => plain::plain(opened, commands, prompt, is_typed, &mut programs).await?,
+            false => live::live(opened, commands, prompt, &mut programs).await?,
+        };
+        match left {
+            Leave::Quit(exit) => return Ok(exit),
+            Leave::Resume(id) => resume = Some(id),
+        }
+    }
+}
+
+/// Chats in a session that is open, to its end.
+pub(super) async fn in_session(
+    opened: open::Opened,
+    commands: Arc<Commands>,
+    prompt: Option<String>,
+    programs: &mut Programs,
+) -> anyhow::Result<ExitStatus> {
+    let is_typed = std::io::stdin().is_terminal();
+    let has_terminal = is_typed && std::io::stderr().is_terminal();
+    let left = if !has_terminal || !std::io::stdout().is_terminal() || is_dumb() {
+        plain::plain(opened, commands, prompt, is_typed, programs).await?
+    } else {
+        live::live(opened, commands, prompt, programs).await?
+    };
+    Ok(match left {
+        Leave::Quit(exit) => exit,
+        // The plugin under development is replaced in this session only.
+        Leave::Resume(id) => {
+            render::note(&format!(
+                "a session with a plugin under development cannot go on in another one; to chat there: rind chat --resume {id}"
+            ));
+            ExitStatus::Done
+        }
+    })
+}
+
+/// Whether the terminal can only write one line after the other.
+fn is_dumb() -> bool {
+    environment::variable("TERM").is_none_or(|term| term == "dumb")
+}
+
+/// Asks which session of this folder to continue; `None` for none.
+async fn pick(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<String>> {
+    if !has_terminal {
+        bail_usage!("there is no terminal to choose a session at; name it, as in `--resume last`");
+    }
+    let paths = environment::paths(args.open.workspace.as_deref())?;
+    let rows = SessionStore::new(paths.sessions()).list()?;
+    let is_here =
+        |row: &SessionRow| Path::new(&row.workspace) == paths.workspace && row.aside.is_none();
+    let rows: Vec<SessionRow> = rows.into_iter().filter(is_here).take(MAX_OFFERED).collect();
+    if rows.is_empty() {
+        bail_usage!("there is no session of this folder yet; `rind chat` begins one");
+    }
+    let lines = rows.iter().enumerate().map(|(n, row)| {
+        let input = row.first_input.as_deref().unwrap_or("(nothing was said)");
+        let input: String = input.chars().take(120).collect();
+        Line::new(format!("  {} ", n + 1))
+            .theirs(DIM, &row.id)
+            .own(" ")
+            .theirs(BOLD, &input)
+    });
+    let screen = Screen {
+        parts: vec![
+            vec![Line::new("").own("? which session, the last used first")],
+            lines.collect(),
+        ],
+        covers: Vec::new(),
+        keys: format!("[1-{}], or [q]uit", rows.len()),
+        ..Screen::default()
+    };
+    let chosen = screen.ask(|line| match line.parse::<usize>() {
+        Ok(n) => rows.get(n.checked_sub(1)?).map(|row| Some(row.id.clone())),
+        Err(_) => line.eq_ignore_ascii_case("q").then_some(None),
+    });
+    Ok(chosen.await.flatten())
+}

@@ -1,0 +1,41 @@
+//! `/permissions`: lists the approvals of the session and revokes them.
+
+use super::super::render::{BOLD, DIM, WARN, one_line, styled};
+use rind_lib::tool::approval::SessionApprovals;
+
+/// Longest part of calls that is shown, in characters.
+const WIDTH: usize = 400;
+
+/// Lists the approvals of the session, or revokes one. Returns lines for the person.
+pub(super) fn command(approvals: &SessionApprovals, number: &str) -> Vec<String> {
+    let approved = approvals.approved();
+    if number.is_empty() {
+        if approved.is_empty() {
+            return vec![styled(DIM, "nothing was allowed for this session")];
+        }
+        let lines = approved.iter().enumerate().map(|(n, approved)| {
+            let by = approved.by.as_ref().map(|by| format!(", called by {by}"));
+            let of = approved.plugin.as_ref().map(|of| format!(" of {of}"));
+            format!(
+                "  {} {}{}{}: {}",
+                n + 1,
+                styled(BOLD, &approved.tool),
+                of.unwrap_or_default(),
+                by.unwrap_or_default(),
+                one_line(&approved.covers, WIDTH)
+            )
+        });
+        return lines.collect();
+    }
+    let chosen = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+    let line = match chosen.and_then(|at| approved.get(at)) {
+        Some(approved) => {
+            approvals.revoke(approved);
+            let covers = one_line(&approved.covers, WIDTH);
+            let what = format!("taken back: {}: {covers}", approved.tool);
+            styled(DIM, what)
+        }
+        None => styled(WARN, "there is no such number; /permissions lists them"),
+    };
+    vec![line]
+}

@@ -1,0 +1,145 @@
+//! Commands of the person's own: the model is told of `!COMMAND` with the next words, and not of
+//! `!!COMMAND`.
+//!
+//! They run like calls of the tool `bash`, with the same confinement and the same cleanup of child
+//! processes. No policy and no hook judges them: only the person can type one.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::super::input::fenced;
+use rind_lib::point::caller::Caller;
+use rind_lib::tool::builtin::{Bash, Commands, MAX_BASH_DEADLINE_SECONDS};
+use rind_lib::tool::workspace::Workspace;
+use rind_lib::tool::{Tool, ToolCtx};
+
+/// Maximum bytes of an output that are sent to the model.
+const MAX_TOLD_BYTES: usize = 32 << 10;
+
+/// A command that ended.
+pub(super) struct Ran {
+    pub(super) command: String,
+    pub(super) output: String,
+    pub(super) is_error: bool,
+    is_told: bool,
+}
+
+pub(super) struct Shell {
+    bash: Result<Arc<Bash>, String>,
+    running: Option<Running>,
+    ended: UnboundedSender<Ran>,
+    ran: UnboundedReceiver<Ran>,
+    /// Outputs that are sent to the model with the next text.
+    untold: Vec<String>,
+}
+
+/// A command that runs. Dropped, it ends: none outlives its chat.
+struct Running {
+    command: String,
+    cancel: CancellationToken,
+    _ends: DropGuard,
+}
+
+impl Shell {
+    pub(super) fn new(workspace: &std::path::Path, commands: Commands) -> Self {
+        let (ended, ran) = mpsc::unbounded_channel();
+        let workspace = Workspace::open(workspace).map_err(|error| error.to_string());
+        Self {
+            bash: workspace.map(|folder| Arc::new(Bash::new(Arc::new(folder), commands))),
+            running: None,
+            ended,
+            ran,
+            untold: Vec::new(),
+        }
+    }
+
+    /// Runs a line that begins with `!`.
+    ///
+    /// # Errors
+    /// It cannot be run, for this reason.
+    pub(super) fn run(&mut self, line: &str) -> Result<(), String> {
+        let line = line.strip_prefix('!').unwrap_or(line);
+        let (command, is_told) = match line.strip_prefix('!') {
+            Some(command) => (command.trim(), false),
+            None => (line.trim(), true),
+        };
+        if command.is_empty() {
+            return Err("type a command behind `!`, as in `!git status`".to_owned());
+        }
+        if let Some(Running { command, .. }) = &self.running {
+            return Err(format!(
+                "`{command}` still runs; Ctrl-C ends it when no turn runs"
+            ));
+        }
+        let bash = self.bash.clone()?;
+        let (cancel, ended) = (CancellationToken::new(), self.ended.clone());
+        self.running = Some(Running {
+            command: command.to_owned(),
+            cancel: cancel.clone(),
+            _ends: cancel.clone().drop_guard(),
+        });
+        let command = command.to_owned();
+        tokio::spawn(async move {
+            let arguments = serde_json::json!({
+                "command": command,
+                "timeout_seconds": MAX_BASH_DEADLINE_SECONDS,
+            });
+            let caller = Caller::default();
+            let output = bash.run(arguments, &ToolCtx::new(caller, cancel)).await;
+            // Ignore a closed channel: the chat may be over.
+            let _ = ended.send(Ran {
+                command,
+                output: output.content.text().into_owned(),
+                is_error: output.is_error,
+                is_told,
+            });
+        });
+        Ok(())
+    }
+
+    /// Returns the command that runs.
+    pub(super) fn running(&self) -> Option<&str> {
+        self.running.as_ref().map(|running| &*running.command)
+    }
+
+    /// Ends the command that runs. Returns whether there was one.
+    pub(super) fn interrupt(&self) -> bool {
+        let running = self.running.as_ref();
+        running.map(|running| running.cancel.cancel()).is_some()
+    }
+
+    /// Waits for the end of a command.
+    pub(super) async fn ended(&mut self) -> Ran {
+        let Some(ran) = self.ran.recv().await else {
+            return std::future::pending().await;
+        };
+        self.running = None;
+        if ran.is_told {
+            let end = ran.output.floor_char_boundary(MAX_TOLD_BYTES);
+            let (told, more) = ran.output.split_at(end);
+            let more = if more.is_empty() {
+                ""
+            } else {
+                "\n[the rest is left out]"
+            };
+            let output = fenced(&format!("{told}{more}"));
+            let command = fenced(&ran.command);
+            self.untold.push(format!(
+                "I ran this command:\n\n{command}\n\nIts output:\n\n{output}"
+            ));
+        }
+        ran
+    }
+
+    /// Takes the output that the model was not told yet.
+    pub(super) fn take_untold(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.untold)
+    }
+
+    /// Puts back output that was taken and not told.
+    pub(super) fn put_back(&mut self, untold: Vec<String>) {
+        self.untold.splice(0..0, untold);
+    }
+}

@@ -1,0 +1,114 @@
+//! Slash commands in a chat: those of the registry, and those that only a chat has.
+
+use super::super::command::{Action, Outcome, split};
+use super::super::exit_code::ExitStatus;
+use super::super::render::{BOLD, DIM, WARN, one_line, prose, styled, warning};
+use super::live::{Leave, Live};
+use super::worker::Prompt;
+use rind_operator::model;
+use rind_operator::settings::ModelSelection;
+
+/// Keys, for `/help`.
+pub(super) const KEYS: &str = "\
+Keys of the chat:
+  Enter        sends; while a turn runs it steers: the model reads it before its next request, and calls that have not begun are skipped
+  Tab          completes; while a turn runs it keeps the text for the end of the turn
+  Up           goes through lines, takes back what waits, then goes through the history
+  Ctrl-C       ends the turn, twice quits; so does Ctrl-D on an empty line
+  Ctrl-O       shows the last tool call whole
+  Ctrl-G       opens the text in $VISUAL or $EDITOR
+  Ctrl-Z       stops the chat until the shell continues it (`fg`)
+  Shift-Enter  begins a line; so do Alt-Enter and Ctrl-J
+  @            names a file; !COMMAND runs a command and tells the model with your next words, !!COMMAND does not tell it
+  /permissions lists what you allowed in this session too; /permissions N takes it back";
+
+pub(super) fn is_command(line: &str) -> bool {
+    !line.contains('\n') && split(line).is_some()
+}
+
+/// Returns the number after `/permissions`. The command concerns this session, so the registry does
+/// not know it.
+pub(super) fn permission_number(line: &str) -> Option<&str> {
+    let number = line.strip_prefix("/permissions ")?.trim();
+    (!number.is_empty()).then_some(number)
+}
+
+impl Live {
+    /// Runs a line that is a command. Returns whether the command can be run.
+    pub(super) fn command(&mut self, line: &str) -> bool {
+        if let Some(number) = permission_number(line) {
+            let lines = super::permissions::command(&self.approvals, number);
+            self.worker.tell_permissions(&lines);
+            lines.into_iter().for_each(|line| self.view.say(line));
+            return true;
+        }
+        let call = match self.worker.commands().parse(line) {
+            Ok(call) => call,
+            Err(why) => {
+                self.view.say(warning(&why));
+                return false;
+            }
+        };
+        if self.worker.is_running() && self.worker.commands().waits_for_turn(&call) {
+            let name = one_line(line, 60);
+            let text = format!(
+                "{name} runs between turns: wait for the end of this one, or end it with Ctrl-C"
+            );
+            self.view.say(warning(&text));
+            return false;
+        }
+        self.view.say(styled(DIM, one_line(line, 400)));
+        self.worker.command(call);
+        if line.trim_end() == "/permissions" {
+            let lines = super::permissions::command(&self.approvals, "");
+            lines.into_iter().for_each(|line| self.view.say(line));
+        } else if line.trim_end() == "/help" {
+            KEYS.lines()
+                .for_each(|line| self.view.say(styled(DIM, line)));
+        }
+        true
+    }
+
+    /// Applies the outcome of a command.
+    pub(super) fn commanded(&mut self, outcome: anyhow::Result<Outcome>) {
+        match outcome {
+            Ok(Outcome::Text(text)) => {
+                let text = prose(text.trim_end());
+                text.lines().for_each(|line| self.view.say(line));
+            }
+            Ok(Outcome::Prompt { text, command }) => {
+                self.view.say(styled(BOLD, one_line(&command, 200)));
+                let command = Some(command);
+                self.worker.turn(Prompt {
+                    text,
+                    command,
+                    images: Vec::new(),
+                });
+            }
+            Ok(Outcome::Nothing) => {}
+            Ok(Outcome::Action(Action::Quit)) => self.leaving = Some(Leave::Quit(ExitStatus::Done)),
+            Ok(Outcome::Action(Action::Model(name))) => self.choose_model(name),
+            Ok(Outcome::Action(Action::Resume { id, text })) => {
+                self.view.say(styled(DIM, one_line(&text, 400)));
+                self.leaving = Some(Leave::Resume(id));
+            }
+            Err(error) => self.view.say(styled(WARN, prose(&format!("{error:#}")))),
+        }
+    }
+
+    fn choose_model(&mut self, name: String) {
+        let model = ModelSelection {
+            model: Some(name),
+            ..ModelSelection::default()
+        };
+        match model::select_in_session(&self.setup, &model) {
+            Ok(selected) => {
+                let words = format!("model from the next turn on: {}", selected.model);
+                self.view.say(styled(DIM, prose(&words)));
+                self.view.status.set_model(&selected);
+                self.worker.model(selected);
+            }
+            Err(error) => self.view.say(styled(WARN, prose(&format!("{error:#}")))),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The status line below the editor: the model, the share of its window in use, the cost of the
+//! session, plugins that hold text back, and status texts of plugins.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::super::render::{DIM, PLUGIN, WARN, count, dollars, styled};
+use rind_lib::agent::CompactConfig;
+use rind_lib::event::{Event, Stamped};
+use rind_lib::provider::{Provider, Selected};
+use rind_lib::text::one_line;
+
+/// Tokens of a conversation from which on it is made shorter, which follow the window of the model:
+/// that is asked of some servers with the first request only.
+#[derive(Clone, Default)]
+pub(super) struct Window {
+    provider: Option<Arc<dyn Provider>>,
+    compact: CompactConfig,
+}
+
+impl Window {
+    pub(super) fn new(provider: Arc<dyn Provider>, compact: CompactConfig) -> Self {
+        let provider = Some(provider);
+        Self { provider, compact }
+    }
+
+    fn tokens(&self, model: &str) -> Option<u64> {
+        let provider = self.provider.as_ref()?;
+        self.compact.threshold(&provider.profile(model))
+    }
+}
+
+#[derive(Clone, Default)]
+pub(super) struct Status {
+    /// Displayed name of the model.
+    model: String,
+    /// Name of the model in requests.
+    asked: String,
+    /// Tokens of the last request and its answer.
+    n_tokens: u64,
+    window: Window,
+    cost_usd: f64,
+    /// Plugins that held the last answer back.
+    holding: BTreeSet<String>,
+    n_left_out: usize,
+    n_skills_left_out: usize,
+    /// Lines of plugins of their own.
+    lines: BTreeMap<String, String>,
+    /// Active skills, oldest first.
+    skills: Vec<String>,
+}
+
+impl Status {
+    pub(super) fn new(model: &str, window: Window) -> Self {
+        Self {
+            model: one_line(model),
+            asked: model.to_owned(),
+            window,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn set_model(&mut self, selected: &Selected) {
+        self.model = one_line(&selected.model);
+        self.asked.clone_from(&selected.model);
+        self.window.provider = Some(selected.provider.clone());
+    }
+
+    pub(super) fn take(&mut self, stamped: &Stamped) {
+        match &stamped.event {
+            Event::SessionOpened { model, .. } => {
+                self.model = one_line(model);
+                self.asked.clone_from(model);
+            }
+            Event::PluginLeftOut { cause, .. } if cause != "switched-off" => self.n_left_out += 1,
+            Event::SkillLeftOut { .. } => self.n_skills_left_out += 1,
+            Event::TurnStart { .. } if stamped.is_main() => self.holding.clear(),
+            Event::Status { plugin, text } if text.is_empty() => {
+                self.lines.remove(plugin);
+            }
+            Event::Status { plugin, text } => {
+                self.lines.insert(plugin.clone(), one_line(text));
+            }
+            Event::SkillActivated { skill, .. } => self.skills.push(one_line(skill)),
+            Event::SkillEnded { skill, .. } => {
+                let ended = self.skills.iter().position(|own| *own == one_line(skill));
+                ended.map(|at| self.skills.remove(at));
+            }
+            Event::TextHeld { by, .. } if stamped.is_main() => {
+                self.holding
+                    .extend(by.iter().map(|plugin| one_line(plugin)));
+            }
+            Event::RequestEnd {
+                usage,
+                cost_usd,
+                error,
+                ..
+            } => {
+                self.cost_usd += cost_usd.unwrap_or(0.0);
+                if stamped.is_main() && error.is_none() {
+                    self.n_tokens = usage.total();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn line(&self) -> String {
+        let mut words = vec![self.model.clone()];
+        if self.n_tokens > 0 {
+            let used = short(self.n_tokens);
+            words.push(
+                match self.window.tokens(&self.asked).filter(|limit| *limit > 0) {
+                    Some(limit) => {
+                        let percent = self.n_tokens.saturating_mul(100) / limit;
+                        format!("{used}/{} tokens ({percent} %)", short(limit))
+                    }
+                    None => format!("{used} tokens"),
+                },
+            );
+        }
+        words.extend(dollars(self.cost_usd));
+        let mut line = styled(DIM, words.join(" · "));
+        if !self.skills.is_empty() {
+            let words = format!(" · skill {}", self.skills.join(", "));
+            line.push_str(&styled(PLUGIN, words));
+        }
+        if !self.holding.is_empty() {
+            let names: Vec<&str> = self.holding.iter().map(String::as_str).collect();
+            let held = format!(" · held back by {}", names.join(", "));
+            line.push_str(&styled(DIM, held));
+        }
+        for (n, what) in [
+            (self.n_left_out, "plugin"),
+            (self.n_skills_left_out, "skill"),
+        ] {
+            if n > 0 {
+                let words = format!(" · {} left out", count(n as u64, what));
+                line.push_str(&styled(WARN, words));
+            }
+        }
+        for (plugin, text) in &self.lines {
+            line.push_str(&styled(DIM, " · "));
+            line.push_str(&styled(PLUGIN, one_line(plugin)));
+            line.push_str(&styled(DIM, format_args!(" {text}")));
+        }
+        line
+    }
+}
+
+/// A number of tokens in few letters.
+fn short(n: u64) -> String {
+    match n {
+        n if n < 1_000 => n.to_string(),
+        n if n < 10_000 => format!("{:.1}k", n as f64 / 1_000.0),
+        n if n < 1_000_000 => format!("{}k", n / 1_000),
+        n => format!("{:.1}M", n as f64 / 1_000_000.0),
+    }
+}

@@ -1,0 +1,271 @@
+//! The terminal of a chat: raw mode, its input, its size, and the restoring of its earlier state.
+//!
+//! It must not know the contents of the screen. Start from [`Tty`].
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::time::Instant;
+
+use super::super::terminal::Size;
+use super::keys::{Decoder, Input};
+use rind_lib::lock::lock;
+
+/// Timeout after which an escape byte without a sequence is the Escape key.
+const ESCAPE_WAIT: Duration = Duration::from_millis(30);
+
+/// Enables bracketed paste, and distinct codes for modified keys where the terminal supports them.
+const ENTER: &str = "\x1b[?2004h\x1b[>4;1m";
+/// Brackets and the answer off, the cursor shown, attributes reset, an open update ended.
+const LEAVE: &str = "\x1b[?2004l\x1b[>4;0m\x1b[?25h\x1b[0m\x1b[?2026l";
+
+/// Longest time that the reader waits before it looks whether it is still wanted.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+
+/// Maximum bytes of one read.
+const MAX_READ_BYTES: usize = 16 << 10;
+
+/// A terminal in raw mode. Dropping it restores the earlier state.
+pub(super) struct Tty {
+    before: Termios,
+    is_raw: bool,
+    keys: Keys,
+    turn: Arc<Turn>,
+}
+
+struct Keys {
+    decoder: Decoder,
+    read: UnboundedReceiver<Vec<u8>>,
+    /// Time at which an escape came last that may be the key, or the begin of a sequence.
+    undecided: Option<Instant>,
+}
+
+/// Right to read the terminal: held by the thread, or by a program that has the terminal for a
+/// while.
+#[derive(Default)]
+struct Turn {
+    is_paused: AtomicBool,
+    reading: Mutex<()>,
+}
+
+impl Tty {
+    pub(super) fn open() -> std::io::Result<Self> {
+        let before = tcgetattr(std::io::stdin())?;
+        let (sender, read) = mpsc::unbounded_channel();
+        let turn = Arc::new(Turn::default());
+        let mut tty = Self {
+            before,
+            is_raw: false,
+            keys: Keys::new(read),
+            turn: turn.clone(),
+        };
+        tty.enter()?;
+        // Read on a thread: a terminal read cannot be cancelled, and the descriptor, which the
+        // shell shares, must stay blocking.
+        std::thread::Builder::new()
+            .name("keys".to_owned())
+            .spawn(move || read_keys(&turn, &sender))?;
+        Ok(tty)
+    }
+
+    pub(super) fn enter(&mut self) -> std::io::Result<()> {
+        let mut raw = self.before.clone();
+        raw.make_raw();
+        tcsetattr(std::io::stdin(), OptionalActions::Now, &raw)?;
+        self.is_raw = true;
+        self.turn.is_paused.store(false, Ordering::Release);
+        put(ENTER)
+    }
+
+    /// Restores the terminal's earlier state and stops reading.
+    pub(super) fn leave(&mut self) {
+        self.turn.is_paused.store(true, Ordering::Release);
+        drop(lock(&self.turn.reading));
+        if std::mem::take(&mut self.is_raw) {
+            restore(&self.before);
+        }
+    }
+
+    /// Returns a function that does the same from anywhere, for a panic.
+    pub(super) fn restorer(&self) -> impl Fn() + Send + Sync + 'static {
+        let before = self.before.clone();
+        move || restore(&before)
+    }
+
+    /// Returns the next inputs; `None` when the terminal is gone. Safe to cancel: dropping the
+    /// future loses nothing, not even the time since an escape, so a caller that cancels often
+    /// still sees a lone Escape.
+    pub(super) async fn inputs(&mut self) -> Option<Vec<Input>> {
+        self.keys.next().await
+    }
+
+    /// Returns unread input, without waiting.
+    pub(super) fn rest(&mut self) -> Vec<Input> {
+        self.turn.is_paused.store(true, Ordering::Release);
+        let reading = lock(&self.turn.reading);
+        let mut inputs = Vec::new();
+        while let Ok(bytes) = self.keys.read.try_recv() {
+            inputs.extend(self.keys.decoder.feed(&bytes));
+        }
+        while has_input(Timespec::default())
+            && let Some(bytes) = read()
+        {
+            inputs.extend(self.keys.decoder.feed(&bytes));
+        }
+        drop(reading);
+        inputs
+    }
+}
+
+impl Keys {
+    fn new(read: UnboundedReceiver<Vec<u8>>) -> Self {
+        Self {
+            decoder: Decoder::default(),
+            read,
+            undecided: None,
+        }
+    }
+
+    /// Returns the next inputs; `None` when the terminal is gone. Safe to cancel: dropping the
+    /// future loses nothing, not even the time since an escape, so a caller that cancels often
+    /// still sees a lone Escape.
+    async fn next(&mut self) -> Option<Vec<Input>> {
+        loop {
+            let bytes = if self.decoder.is_undecided() {
+                let until = *self.undecided.get_or_insert_with(Instant::now) + ESCAPE_WAIT;
+                let read = match self.read.try_recv() {
+                    Ok(bytes) => Some(bytes),
+                    Err(_) if until <= Instant::now() => None,
+                    Err(_) => match tokio::time::timeout_at(until, self.read.recv()).await {
+                        Ok(bytes) => Some(bytes?),
+                        Err(_) => None,
+                    },
+                };
+                self.undecided = None;
+                match read {
+                    Some(bytes) => bytes,
+                    None => return Some(self.decoder.flush()),
+                }
+            } else {
+                self.read.recv().await?
+            };
+            let inputs = self.decoder.feed(&bytes);
+            if !inputs.is_empty() {
+                return Some(inputs);
+            }
+        }
+    }
+}
+
+/// Reads until the receiver is dropped or the terminal is gone.
+fn read_keys(turn: &Turn, keys: &UnboundedSender<Vec<u8>>) {
+    while !keys.is_closed() {
+        if turn.is_paused.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(20));
+            continue;
+        }
+        let _reading = lock(&turn.reading);
+        let is_ours = !turn.is_paused.load(Ordering::Acquire);
+        if is_ours && has_input(PATIENCE) {
+            match read() {
+                Some(bytes) => drop(keys.send(bytes)),
+                None => return,
+            }
+        }
+    }
+}
+
+/// Reads available bytes; `None` when the terminal is gone.
+fn read() -> Option<Vec<u8>> {
+    let mut bytes = vec![0; MAX_READ_BYTES];
+    loop {
+        match rustix::io::read(std::io::stdin(), &mut bytes) {
+            Ok(0) => return None,
+            Ok(n_read) => {
+                bytes.truncate(n_read);
+                return Some(bytes);
+            }
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+fn restore(before: &Termios) {
+    let _ = put(LEAVE);
+    // Flush unread input: it was not meant for the shell.
+    let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, before);
+}
+
+/// Current size of the terminal that is written to.
+pub(super) fn size() -> Size {
+    let told = tcgetwinsize(std::io::stdout()).ok();
+    let told = told.filter(|size| size.ws_col > 0 && size.ws_row > 0);
+    told.map_or(
+        Size {
+            columns: 80,
+            rows: 24,
+        },
+        |size| Size {
+            columns: usize::from(size.ws_col),
+            rows: usize::from(size.ws_row),
+        },
+    )
+}
+
+/// Writes to the terminal in one piece.
+pub(super) fn put(text: &str) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+fn has_input(patience: Timespec) -> bool {
+    let stdin = std::io::stdin();
+    let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
+    poll(&mut wanted, Some(&patience)).is_ok_and(|n_ready| n_ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::keys::{Code, Key};
+    use super::*;
+
+    #[tokio::test]
+    async fn an_escape_is_the_key_also_for_somebody_who_is_called_away_all_the_time() {
+        let (sender, read) = mpsc::unbounded_channel();
+        let mut keys = Keys::new(read);
+        sender.send(vec![0x1b]).unwrap();
+        let begun = Instant::now();
+        let inputs = loop {
+            tokio::select! {
+                biased;
+                inputs = keys.next() => break inputs,
+                () = tokio::task::yield_now() => {}
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
+        };
+        assert_eq!(inputs, Some(vec![Input::Key(Key::plain(Code::Esc))]));
+        // The rest of a sequence may come later, as long as it does not take too long.
+        sender.send(vec![0x1b]).unwrap();
+        sender.send(b"[A".to_vec()).unwrap();
+        let up = Input::Key(Key::plain(Code::Up));
+        assert_eq!(keys.next().await, Some(vec![up]));
+        drop(sender);
+        assert_eq!(keys.next().await, None);
+    }
+}

@@ -1,0 +1,179 @@
+//! Texts that are sent: as a turn, or to the running turn, in whose queue they wait.
+//!
+//! A text waits together with the output of `!` commands that the model was not told yet. When it
+//! is taken back, the two are separated: the editor and the history get the typed text only.
+
+use super::super::attach;
+use super::editor::Piece;
+use super::live::Live;
+use super::worker::Prompt;
+use rind_lib::agent::TurnOutcome;
+use rind_lib::message::Attachment;
+use rind_lib::point::payload::{Source, StopReason};
+
+pub(super) struct Typed {
+    pub(super) text: String,
+    /// The text with long pastes as notes: images are searched in typed words only.
+    noted: String,
+    /// The text as it goes back into the editor.
+    pieces: Vec<Piece>,
+    /// Output of `!` commands that the model is told before the text.
+    untold: Vec<String>,
+}
+
+impl Typed {
+    fn whole(&self) -> String {
+        let parts = self.untold.iter().chain([&self.text]);
+        parts.map(String::as_str).collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+impl Live {
+    /// Sends the text of the editor: as a turn, or to the running one.
+    pub(super) fn send(&mut self, is_follow_up: bool) {
+        let (text, noted) = (self.editor.whole(), self.editor.noted());
+        let pieces = self.editor.pieces();
+        if text.trim().is_empty() {
+            return;
+        }
+        self.editor.clear();
+        self.history.add(&text);
+        let untold = self.shell.take_untold();
+        let typed = Typed {
+            text,
+            noted,
+            pieces,
+            untold,
+        };
+        let whole = typed.whole();
+        let is_running = self.worker.is_running();
+        if !is_running {
+            self.view.said(&typed.noted);
+        }
+        let images = self.images(&typed.noted, &typed.text);
+        if !is_running {
+            return self.begin(whole, images);
+        }
+        let number = match is_follow_up {
+            true => {
+                let steering = &self.steering;
+                steering.follow_up_with(whole, Source::Terminal, images)
+            }
+            false => self.steering.steer_with(whole, Source::Terminal, images),
+        };
+        let waiting = self.steering.waiting();
+        self.waiting
+            .retain(|known, _| waiting.iter().any(|waiting| waiting.number == *known));
+        self.waiting.insert(number, typed);
+    }
+
+    fn begin(&mut self, text: String, images: Vec<Attachment>) {
+        self.interrupted = None;
+        self.worker.turn(Prompt {
+            text,
+            command: None,
+            images,
+        });
+    }
+
+    /// Reads the images that a text names, and lists them. Also lists names inside a paste, without
+    /// reading those.
+    fn images(&mut self, noted: &str, text: &str) -> Vec<Attachment> {
+        let mut images = Vec::new();
+        for named in attach::mentioned(noted, &self.setup.paths.workspace) {
+            self.view.say(attach::in_words(&named));
+            images.extend(named.map(|(_, image)| image));
+        }
+        for line in attach::only_pasted(noted, text, &self.setup.paths.workspace) {
+            self.view.say(line);
+        }
+        images
+    }
+
+    /// Sends the texts that came too late for the turn, or hands them back if the turn was blocked,
+    /// failed or reached its maximum of steps.
+    pub(super) fn turn_ended(&mut self, outcome: &TurnOutcome) {
+        // An interrupt has put the waiting texts back into the editor; later ones start the next
+        // turn.
+        match outcome.summary.stop {
+            StopReason::Done | StopReason::Cancelled => self.send_waiting(),
+            _ => self.take_back_all(),
+        }
+    }
+
+    /// Begins a turn with the waiting texts, if nothing runs.
+    pub(super) fn send_waiting(&mut self) {
+        if self.worker.is_running() || self.leaving.is_some() {
+            return;
+        }
+        let waiting = self.take_waiting();
+        if waiting.is_empty() {
+            return;
+        }
+        let texts: Vec<&str> = waiting.iter().map(|typed| typed.text.as_str()).collect();
+        let text = texts.join("\n\n");
+        self.view.said(&text);
+        let noted: Vec<&str> = waiting.iter().map(|typed| typed.noted.as_str()).collect();
+        let images = self.images(&noted.join("\n\n"), &text);
+        let whole: Vec<String> = waiting.iter().map(Typed::whole).collect();
+        self.begin(whole.join("\n\n"), images);
+    }
+
+    /// Puts everything that waits back into the editor.
+    pub(super) fn take_back_all(&mut self) {
+        let waiting = self.take_waiting();
+        if !waiting.is_empty() {
+            self.put_back(waiting);
+        }
+    }
+
+    /// Puts the text that was sent last back into the editor. Returns whether there was one.
+    pub(super) fn take_back_last(&mut self) -> bool {
+        let last = self.steering.waiting().pop();
+        let typed = last.and_then(|last| self.take_back(last.number));
+        typed.map(|typed| self.put_back(vec![typed])).is_some()
+    }
+
+    fn put_back(&mut self, waiting: Vec<Typed>) {
+        let is_private = |text: &str| text.starts_with(' ');
+        let (mut pieces, mut untold) = (Vec::new(), Vec::new());
+        // If one part is private (begins with a blank), the joined text must be too, so that the
+        // history skips it.
+        let mut is_any = is_private(&self.editor.whole());
+        let is_first = waiting.first().is_some_and(|typed| is_private(&typed.text));
+        for (n, typed) in waiting.into_iter().enumerate() {
+            is_any |= is_private(&typed.text);
+            if n > 0 {
+                pieces.push(Piece::Own("\n".to_owned()));
+            }
+            pieces.extend(typed.pieces);
+            untold.extend(typed.untold);
+        }
+        if is_any && !is_first {
+            pieces.insert(0, Piece::Own(" ".to_owned()));
+        }
+        self.shell.put_back(untold);
+        self.editor.put_first(&pieces);
+        self.propose();
+    }
+
+    fn take_waiting(&mut self) -> Vec<Typed> {
+        let waiting = self.steering.waiting().into_iter();
+        waiting
+            .filter_map(|waiting| self.take_back(waiting.number))
+            .collect()
+    }
+
+    /// Takes a text back; `None` when the turn has it.
+    fn take_back(&mut self, number: u64) -> Option<Typed> {
+        let input = self.steering.take_back(number);
+        let typed = self.waiting.remove(&number);
+        let input = input?;
+        Some(typed.unwrap_or(Typed {
+            noted: input.text.clone(),
+            pieces: vec![Piece::Own(input.text.clone())],
+            text: input.text,
+            untold: Vec::new(),
+        }))
+    }
+}

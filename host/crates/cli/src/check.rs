@@ -1,0 +1,135 @@
+//! `rind plugin check`: faults of plugins, for authors and their CI.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+
+use super::args::PluginArgs;
+use super::exit_code::{ExitStatus, Usage};
+use super::{alone, render};
+use rind_check::{Checked, RULES};
+use rind_lib::plugin::load::PluginSet;
+use rind_lib::plugin::manifest::FILE_NAME;
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct CheckArgs {
+    /// Folders of plugins, or folders that hold such folders; the current one when there is none.
+    #[arg(value_name = "FOLDER")]
+    pub(super) folders: Vec<PathBuf>,
+    /// Correct what can be corrected by asking for less
+    #[arg(long)]
+    pub(super) fix: bool,
+    /// Do not report faults of this rule, as `--allow readme`
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    pub(super) allow: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+fn rule(name: &str) -> Result<String, String> {
+    if RULES.iter().any(|(rule, _)| *rule == name) {
+        return Ok(name.to_owned());
+    }
+    let names: Vec<&str> = RULES.iter().map(|(rule, _)| *rule).collect();
+    Err(format!(
+        "there is no such rule; the rules are {}",
+        names.join(", ")
+    ))
+}
+
+pub(super) async fn check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
+    let folders = plugin_folders(&args.folders)?;
+    let mut all = Vec::new();
+    let mut n_fixed = 0;
+    // Load the other plugins too, to find tools whose names collide.
+    let others = super::plugin::load(&PluginArgs::default()).await.ok();
+    let taken: Vec<(String, String)> = others.iter().flat_map(tools_of).collect();
+    for folder in &folders {
+        let mut checked = checked(folder, &args.allow, &taken).await?;
+        if args.fix {
+            let fixed = rind_check::fix::fix(&checked)
+                .with_context(|| format!("fix {}", folder.display()))?;
+            if !args.json {
+                fixed.iter().for_each(render::check::fixed);
+            }
+            n_fixed += fixed.len();
+            if !fixed.is_empty() {
+                checked = self::checked(folder, &args.allow, &taken).await?;
+            }
+        }
+        all.push(checked);
+    }
+    if args.json {
+        render::check::json(&all)?;
+    } else {
+        render::check::report(&all, n_fixed);
+    }
+    let is_fine = all.iter().all(|checked| checked.faults.is_empty());
+    Ok(ExitStatus::of(is_fine))
+}
+
+/// Each tool of loaded plugins, after the name of its plugin.
+fn tools_of(plugins: &PluginSet) -> impl Iterator<Item = (String, String)> {
+    let plugins = plugins.plugins.iter();
+    plugins.flat_map(|plugin| {
+        let of = plugin.manifest.name.clone();
+        let tools = plugin.tools.iter();
+        tools.map(move |tool| (of.clone(), tool.name.clone()))
+    })
+}
+
+async fn checked(
+    folder: &Path,
+    allowed: &[String],
+    taken: &[(String, String)],
+) -> anyhow::Result<Checked> {
+    let load = alone::load_of(folder)?;
+    let mut checked = rind_check::check(folder, load.options(), taken)
+        .await
+        .with_context(|| format!("check {}", folder.display()))?;
+    checked
+        .faults
+        .retain(|fault| !allowed.iter().any(|rule| rule == fault.rule));
+    Ok(checked)
+}
+
+/// The folders of plugins among these: each itself, or else those within.
+pub(super) fn plugin_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let here = [PathBuf::from(".")];
+    let named = if named.is_empty() { &here[..] } else { named };
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for folder in named {
+        let is_plugin = |folder: &Path| folder.join(FILE_NAME).is_file();
+        if is_plugin(folder) {
+            folders.push(folder.clone());
+            continue;
+        }
+        let entries = std::fs::read_dir(folder)
+            .map_err(|error| Usage(format!("cannot read {}: {error}", folder.display())))?;
+        let mut within: Vec<PathBuf> = entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| is_plugin(path))
+            .collect();
+        if within.is_empty() {
+            let folder = folder.display();
+            return Err(Usage(format!(
+                "there is no plugin in {folder}: neither it nor a folder in it has a {FILE_NAME}; `rind plugin check FOLDER` names one"
+            ))
+            .into());
+        }
+        within.sort();
+        folders.append(&mut within);
+    }
+    // Check a plugin once, even if it is named twice.
+    let mut seen = Vec::new();
+    folders.retain(|folder| {
+        let whole = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        let is_first = !seen.contains(&whole);
+        seen.push(whole);
+        is_first
+    });
+    Ok(folders)
+}

@@ -1,0 +1,214 @@
+//! Texts of built-in commands about a session, read from its entries.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+
+use anyhow::Context;
+
+use crate::exit_code::{Usage, bail_usage};
+use crate::input::fenced;
+use crate::render;
+use rind_lib::agent::CompactConfig;
+use rind_lib::host::Session;
+use rind_lib::message::{Content, Message, Role};
+use rind_lib::prompt::ledger;
+use rind_lib::session::{Body, Entry};
+use rind_lib::tokens;
+
+fn entries(session: &Session) -> anyhow::Result<Vec<Entry>> {
+    let (entries, _) = session.host().store().read(session.id())?;
+    Ok(entries)
+}
+
+/// Tokens and cost of the turns that ended, and of each model.
+pub(super) fn cost(session: &Session) -> anyhow::Result<String> {
+    let (mut n_turns, mut n_cut) = (0, 0);
+    let (mut usd, mut unpriced) = (0.0, 0);
+    let mut usage = rind_lib::message::Usage::default();
+    let mut models: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
+    for entry in entries(session)? {
+        match entry.body {
+            Body::TurnEnd { summary, .. } => {
+                n_turns += 1;
+                usage += summary.usage;
+                usd += summary.cost_usd;
+                unpriced += summary.unpriced_tokens;
+            }
+            Body::Command {
+                usage: used,
+                cost_usd,
+                unpriced_tokens,
+                ..
+            }
+            | Body::LoopRun {
+                usage: used,
+                cost_usd,
+                unpriced_tokens,
+                ..
+            } => {
+                usage += used;
+                usd += cost_usd;
+                unpriced += unpriced_tokens;
+            }
+            Body::Cut { .. } => n_cut += 1,
+            Body::Step { model, usage, .. }
+            | Body::Asked { model, usage, .. }
+            | Body::HostAsked { model, usage, .. } => {
+                let (n, input, output) = models.entry(model).or_default();
+                *n += 1;
+                *input += usage.input_tokens;
+                *output += usage.output_tokens;
+            }
+            _ => {}
+        }
+    }
+    let mut text = format!(
+        "{}: {} tokens in{}, {} out · {}",
+        render::count(n_turns, "turn"),
+        usage.input_tokens,
+        render::estimated(&usage),
+        usage.output_tokens,
+        render::dollars(usd).unwrap_or_else(|| "$0".to_owned()),
+    );
+    if unpriced > 0 {
+        let _ = write!(text, ", and {unpriced} tokens without a price");
+    }
+    for (model, (n, input, output)) in models {
+        let requests = render::count(n, "request");
+        let _ = write!(
+            text,
+            "\n  {model}: {requests}, {input} tokens in, {output} out"
+        );
+    }
+    if n_cut > 0 {
+        let cut = render::count(n_cut, "turn");
+        let _ = write!(text, "\n{cut} that were cut off are not counted");
+    }
+    Ok(text)
+}
+
+/// Parts of the system prompt and kinds of messages, with their tokens.
+pub(super) fn context(session: &Session, compact: &CompactConfig) -> anyhow::Result<String> {
+    let entries = entries(session)?;
+    let turns = ledger::turns(&entries);
+    let mut rows: Vec<(String, u64)> = Vec::new();
+    if let Some(turn) = turns.iter().rev().find(|turn| !turn.parts.is_empty()) {
+        let kept = turn
+            .parts
+            .iter()
+            .filter(|row| row.change != ledger::Change::Removed);
+        rows.extend(kept.map(|row| {
+            let part = &row.part;
+            let (key, source) = (
+                render::one_line(&part.key, 60),
+                render::one_line(&part.source, 60),
+            );
+            (format!("system prompt: {key} ({source})"), part.tokens)
+        }));
+    }
+    let specs = session.tools();
+    let tools = specs.iter().map(|spec| {
+        let text = format!("{}{}{}", spec.name, spec.description, spec.parameters);
+        tokens::estimate(&text)
+    });
+    rows.push((render::count(specs.len() as u64, "tool"), tools.sum()));
+    let messages = session.messages();
+    for (role, what) in [
+        (Role::User, "input"),
+        (Role::Assistant, "answer"),
+        (Role::Tool, "tool result"),
+    ] {
+        let of = messages.iter().filter(|message| message.role == role);
+        let n = of.clone().count() as u64;
+        rows.push((render::count(n, what), of.map(estimate).sum()));
+    }
+    let total: u64 = rows.iter().map(|(_, tokens)| tokens).sum();
+    let mut text = String::new();
+    for (what, tokens) in rows {
+        let _ = writeln!(text, "{tokens:>9}  {what}");
+    }
+    let _ = write!(text, "{total:>9}  tokens in all, estimated");
+    let profile = session.provider().profile(session.model().1);
+    if let Some(most) = compact.threshold(&profile) {
+        let part = total * 100 / most.max(1);
+        let _ = write!(
+            text,
+            "; {part} % of the {most} from which on older messages are replaced by a summary"
+        );
+    }
+    Ok(text)
+}
+
+fn estimate(message: &Message) -> u64 {
+    let of = |part: &Content| match part {
+        Content::Text { text } => tokens::estimate(text),
+        Content::ToolCall(call) => tokens::estimate(&call.arguments.to_string()),
+        Content::ToolResult(result) => tokens::estimate(&result.content.text()),
+        _ => 0,
+    };
+    message.content.iter().map(of).sum()
+}
+
+/// Writes the conversation to a file that is not there yet, and says where.
+pub(super) fn export(session: &Session, file: Option<&str>) -> anyhow::Result<String> {
+    let messages = session.messages();
+    if messages.is_empty() {
+        bail_usage!("the conversation is empty");
+    }
+    let name = file.map_or_else(|| format!("session-{}.md", session.id()), str::to_owned);
+    let path = session.host().workspace().join(name);
+    let text = markdown(session.id(), &messages);
+    let mut options = OpenOptions::new();
+    let mut made = match options.write(true).create_new(true).open(&path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            bail_usage!("{} exists; name another file: /export FILE", path.display())
+        }
+        made => made.with_context(|| Usage(format!("write {}", path.display())))?,
+    };
+    let written = made.write_all(text.as_bytes());
+    written.with_context(|| format!("write {}", path.display()))?;
+    let n = render::count(messages.len() as u64, "message");
+    Ok(format!("wrote {n} to {}", path.display()))
+}
+
+fn markdown(id: &str, messages: &[Message]) -> String {
+    let mut text = format!("# Session {id}\n");
+    for message in messages {
+        match message.role {
+            Role::User => match &message.plugin {
+                Some(plugin) => _ = write!(text, "\n## Plugin {plugin}\n"),
+                None => text.push_str("\n## User\n"),
+            },
+            Role::Assistant => text.push_str("\n## Model\n"),
+            Role::Tool => {}
+        }
+        for part in &message.content {
+            let _ = match part {
+                Content::Text { text: own } => write!(text, "\n{}\n", own.trim_end()),
+                Content::ToolCall(call) => {
+                    let arguments = fenced(&call.arguments.to_string());
+                    write!(text, "\nCalls `{}`:\n\n{arguments}\n", call.name)
+                }
+                Content::Thinking { .. } => Ok(()),
+                Content::ToolResult(result) => {
+                    let what = if result.is_error {
+                        "failed"
+                    } else {
+                        "answered"
+                    };
+                    let own = result.content.text();
+                    write!(
+                        text,
+                        "\n`{}` {what}:\n\n{}\n",
+                        result.name,
+                        fenced(own.trim_end())
+                    )
+                }
+                Content::Blob(_) => write!(text, "\n[content that is not text]\n"),
+            };
+        }
+    }
+    text
+}

@@ -1,0 +1,359 @@
+//! Arguments of slash commands: a line of words becomes a JSON value that fits the command's
+//! schema.
+//!
+//! Words fill the properties in the order of the schema, `key=value` names one. Quotes keep blanks;
+//! a last property of text takes the rest of the line as it was typed. Start from [`read`].
+
+use serde_json::{Map, Value};
+
+use super::Completion;
+use rind_lib::json;
+use rind_lib::tool::schema;
+
+struct Word<'a> {
+    /// Offset of its first byte in the line.
+    start: usize,
+    /// The word without quotes and backslashes.
+    text: String,
+    typed: &'a str,
+}
+
+/// Parses the text after a command's name into a value that fits `schema`.
+///
+/// For the arguments `path`, `depth` (default `quick`) and `most`:
+///
+/// ```text
+/// src                       {"path": "src", "depth": "quick"}
+/// src thorough 3            {"path": "src", "depth": "thorough", "most": 3}
+/// depth=thorough 'my src'   {"path": "my src", "depth": "thorough"}
+/// most=3 a=b                {"path": "a=b", "depth": "quick", "most": 3}
+/// ```
+///
+/// # Errors
+/// Faults of arguments, in words.
+pub(super) fn read(schema: &Value, text: &str) -> Result<Value, String> {
+    let properties = properties(schema);
+    let words = words(text)?;
+    let mut given = Map::new();
+    let mut rest = words.iter().peekable();
+    while let Some(word) = rest.next() {
+        if let Some((key, value)) = named(word, &properties) {
+            let of = properties.iter().find(|(name, _)| *name == key);
+            let of = of.map_or(&Value::Null, |(_, of)| of);
+            put(&mut given, key, of, value);
+            continue;
+        }
+        let free: Vec<_> = properties
+            .iter()
+            .filter(|(name, of)| !given.contains_key(*name) || is_list(of))
+            .collect();
+        let Some((name, of)) = free.first() else {
+            return Err(format!("`{}` is one argument too many", word.typed));
+        };
+        let is_last = free.len() == 1;
+        if is_last && is_free_text(of) && rest.peek().is_some() {
+            let tail = text.get(word.start..).unwrap_or_default().trim_end();
+            given.insert((*name).to_owned(), tail.into());
+            break;
+        }
+        put(&mut given, name, of, &word.text);
+    }
+    for (name, of) in &properties {
+        if let Some(default) = of.get("default").filter(|_| !given.contains_key(*name)) {
+            given.insert((*name).to_owned(), default.clone());
+        }
+    }
+    let missing: Vec<String> = required(schema)
+        .filter(|name| !given.contains_key(*name))
+        .map(|name| format!("`{name}`"))
+        .collect();
+    if !missing.is_empty() {
+        return Err(format!("{} is missing", missing.join(" and ")));
+    }
+    let given = Value::Object(given);
+    schema::compile(schema)?(&given)?;
+    Ok(given)
+}
+
+/// One line on the arguments, as in `<path> [depth=quick|thorough]`.
+pub(super) fn usage(schema: Option<&Value>) -> String {
+    let Some(schema) = schema else {
+        return "[text]".to_owned();
+    };
+    let required: Vec<&str> = required(schema).collect();
+    let properties = properties(schema);
+    let each = properties.iter().map(|(name, of)| {
+        let values = values(of);
+        let many = if is_list(of) { "…" } else { "" };
+        match (required.contains(name), values.is_empty()) {
+            (true, true) => format!("<{name}{many}>"),
+            (true, false) => format!("<{name}: {}>", values.join("|")),
+            (false, true) => format!("[{name}{many}]"),
+            (false, false) => format!("[{name}={}]", values.join("|")),
+        }
+    });
+    each.collect::<Vec<_>>().join(" ")
+}
+
+/// One line for each argument that has a description.
+pub(super) fn help(schema: &Value) -> Vec<String> {
+    let describe = |(name, of): &(&str, &Value)| {
+        let text = of.get("description")?.as_str()?;
+        Some(format!("{name}: {text}"))
+    };
+    properties(schema).iter().filter_map(describe).collect()
+}
+
+/// Proposes words for the end of `text`, which begins `offset` bytes into its line.
+pub(super) fn complete(schema: &Value, text: &str, offset: usize) -> Vec<Completion> {
+    let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+    let (before, begun) = text.split_at(start.min(text.len()));
+    let properties = properties(schema);
+    let Ok(words) = words(before) else {
+        return Vec::new();
+    };
+    let is_named = |name: &str| {
+        let mut words = words.iter();
+        words.any(|word| named(word, &properties).is_some_and(|(key, _)| key == name))
+    };
+    let n_positional = words
+        .iter()
+        .filter(|word| named(word, &properties).is_none())
+        .count();
+    let free: Vec<_> = properties
+        .iter()
+        .filter(|(name, _)| !is_named(name))
+        .skip(n_positional)
+        .collect();
+    let proposal = |text: String, of: &Value| Completion {
+        start: offset + start,
+        text,
+        help: description(of),
+    };
+    let mut found = Vec::new();
+    if let Some((key, value)) = begun.split_once('=')
+        && let Some((name, of)) = properties.iter().find(|(name, _)| *name == key)
+    {
+        let fits = values(of).into_iter().filter(|v| v.starts_with(value));
+        found.extend(fits.map(|value| proposal(format!("{name}={value}"), of)));
+        return found;
+    }
+    if let Some((_, of)) = free.first() {
+        let fits = values(of).into_iter().filter(|v| v.starts_with(begun));
+        found.extend(fits.map(|value| proposal(value, of)));
+    }
+    let names = free.iter().filter(|(name, _)| name.starts_with(begun));
+    found.extend(names.map(|(name, of)| proposal(format!("{name}="), of)));
+    found
+}
+
+fn description(of: &Value) -> String {
+    let text = of.get("description").and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
+}
+
+/// The properties of a schema in the order in which words fill them: the required ones in the order
+/// of `required`, because generated schemas sort their properties by name; then the others.
+fn properties(schema: &Value) -> Vec<(&str, &Value)> {
+    let all = schema.get("properties").and_then(Value::as_object);
+    let all = all.into_iter().flatten();
+    let mut all: Vec<_> = all.map(|(name, of)| (name.as_str(), of)).collect();
+    let place = |name: &str| required(schema).position(|required| required == name);
+    all.sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
+    all
+}
+
+fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    let names = schema.get("required").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Values that a property may have, where they can be listed.
+fn values(of: &Value) -> Vec<String> {
+    if let Some(values) = of.get("enum").and_then(Value::as_array) {
+        return values.iter().map(json::plain).collect();
+    }
+    match kind(of) {
+        "boolean" => vec!["true".to_owned(), "false".to_owned()],
+        _ => Vec::new(),
+    }
+}
+
+/// The type of a property; of several the first that is not null.
+fn kind(of: &Value) -> &str {
+    match of.get("type") {
+        Some(Value::String(kind)) => kind,
+        Some(Value::Array(kinds)) => {
+            let mut kinds = kinds.iter().filter_map(Value::as_str);
+            kinds.find(|kind| *kind != "null").unwrap_or("string")
+        }
+        _ => "string",
+    }
+}
+
+fn is_list(of: &Value) -> bool {
+    kind(of) == "array"
+}
+
+fn is_free_text(of: &Value) -> bool {
+    kind(of) == "string" && of.get("enum").is_none()
+}
+
+fn put(given: &mut Map<String, Value>, name: &str, of: &Value, text: &str) {
+    if !is_list(of) {
+        given.insert(name.to_owned(), typed(of, text));
+        return;
+    }
+    let item = typed(of.get("items").unwrap_or(&Value::Null), text);
+    match given.get_mut(name) {
+        Some(Value::Array(items)) => items.push(item),
+        _ => _ = given.insert(name.to_owned(), vec![item].into()),
+    }
+}
+
+/// A word as the type of its property. One that is not of the type stays text, which the schema
+/// then names.
+fn typed(of: &Value, text: &str) -> Value {
+    let parsed = match kind(of) {
+        "integer" | "number" => text.parse::<serde_json::Number>().ok().map(Value::Number),
+        "boolean" => match text {
+            "true" | "yes" => Some(true.into()),
+            "false" | "no" => Some(false.into()),
+            _ => None,
+        },
+        "null" => (text == "null").then_some(Value::Null),
+        _ => None,
+    };
+    parsed.unwrap_or_else(|| text.into())
+}
+
+/// Key and value of a word that names a property.
+fn named<'a>(word: &'a Word<'_>, properties: &[(&'a str, &Value)]) -> Option<(&'a str, &'a str)> {
+    let (key, _) = word.typed.split_once('=')?;
+    let (name, _) = properties.iter().find(|(name, _)| *name == key)?;
+    let value = word.text.split_once('=').map(|(_, value)| value)?;
+    Some((name, value))
+}
+
+/// Splits a line at blanks that are in no quotes.
+fn words(text: &str) -> Result<Vec<Word<'_>>, String> {
+    let mut words = Vec::new();
+    let mut open: Option<(usize, String)> = None;
+    let mut quote = None;
+    let mut letters = text.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        if quote.is_none() && letter.is_whitespace() {
+            if let Some((start, word)) = open.take() {
+                let typed = text.get(start..at).unwrap_or_default();
+                words.push(Word {
+                    start,
+                    text: word,
+                    typed,
+                });
+            }
+            continue;
+        }
+        let (_, word) = open.get_or_insert_with(|| (at, String::new()));
+        match (quote, letter) {
+            (Some(end), letter) if letter == end => quote = None,
+            (None, '"' | '\'') => quote = Some(letter),
+            (Some('\''), letter) => word.push(letter),
+            (_, '\\') => word.extend(letters.next().map(|(_, letter)| letter)),
+            (_, letter) => word.push(letter),
+        }
+    }
+    if let Some(quote) = quote {
+        return Err(format!("the quote {quote} is not closed"));
+    }
+    if let Some((start, word)) = open {
+        let typed = text.get(start..).unwrap_or_default();
+        words.push(Word {
+            start,
+            text: word,
+            typed,
+        });
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::table::rows;
+
+    fn schema() -> Value {
+        json!({"type": "object", "properties": {
+            "path": {"type": "string", "description": "Folder"},
+            "depth": {"type": "string", "enum": ["quick", "thorough"], "default": "quick"},
+            "most": {"type": "integer", "minimum": 1},
+        }, "required": ["path"]})
+    }
+
+    #[test]
+    fn words_fill_properties_in_order_and_names_fill_any() {
+        let schema = schema();
+        let table = r#"
+            src => {"path": "src", "depth": "quick"}
+            depth=thorough 'my src' => {"depth": "thorough", "path": "my src"}
+            src thorough 3 => {"path": "src", "depth": "thorough", "most": 3}
+            most=3 a=b => {"most": 3, "path": "a=b", "depth": "quick"}
+            path="a b" => {"path": "a b", "depth": "quick"}
+            a\ b => {"path": "a b", "depth": "quick"}
+        "#;
+        for [text, expected] in rows(table) {
+            let expected: Value = serde_json::from_str(&expected).unwrap();
+            assert_eq!(read(&schema, &text), Ok(expected), "{text}");
+        }
+        assert_eq!(usage(Some(&schema)), "<path> [depth=quick|thorough] [most]");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let schema = schema();
+        for (text, part) in [
+            ("", "`path` is missing"),
+            ("src deep", "depth"),
+            ("src quick many", "most"),
+            ("src quick 0", "most"),
+            ("src quick 1 more", "`more` is one argument too many"),
+            ("'src", "the quote ' is not closed"),
+        ] {
+            let why = read(&schema, text).unwrap_err();
+            assert!(why.contains(part), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_last_text_takes_the_rest_of_the_line_and_a_list_takes_words() {
+        let text = json!({"type": "object", "properties": {"topic": {"type": "string"}}});
+        let given = read(&text, "how  does 'it' work? ").unwrap();
+        assert_eq!(given, json!({"topic": "how  does 'it' work?"}));
+        assert_eq!(read(&text, "'one'"), Ok(json!({"topic": "one"})));
+        assert_eq!(read(&text, ""), Ok(json!({})));
+        let list = json!({"type": "object", "properties": {
+            "files": {"type": "array", "items": {"type": "string"}},
+        }});
+        assert_eq!(read(&list, "a b"), Ok(json!({"files": ["a", "b"]})));
+        assert_eq!(usage(Some(&list)), "[files…]");
+    }
+
+    #[test]
+    fn values_and_names_of_arguments_complete() {
+        let schema = schema();
+        let texts = |text: &str| {
+            let found = complete(&schema, text, 8);
+            let texts = found.iter().map(|found| found.text.clone());
+            (texts.collect::<Vec<_>>(), found.first().map(|f| f.start))
+        };
+        assert_eq!(texts("pa"), (vec!["path=".to_owned()], Some(8)));
+        let all = ["quick", "thorough", "depth=", "most="].map(str::to_owned);
+        assert_eq!(texts("src "), (all.to_vec(), Some(12)));
+        assert_eq!(
+            texts("depth=t"),
+            (vec!["depth=thorough".to_owned()], Some(8))
+        );
+        assert_eq!(texts("'"), (Vec::new(), None));
+    }
+}

@@ -1,0 +1,108 @@
+//! Help on commands: the list of all, and all about one.
+
+use super::{Commands, Entry, Kind, arguments};
+
+/// Widest usage in the list; a longer one has its description on the next line.
+const COLUMN: usize = 30;
+
+/// A command as it is typed: its name and its arguments.
+pub(super) fn usage(name: &str, entry: &Entry) -> String {
+    let arguments = match &entry.kind {
+        Kind::Template(template) if !template.takes_text && entry.arguments.is_none() => {
+            String::new()
+        }
+        Kind::Skill(skill) if entry.arguments.is_none() => {
+            let hint = skill.argument_hint.as_deref();
+            let usual = if skill.takes_arguments() {
+                "[text]"
+            } else {
+                ""
+            };
+            hint.map_or(usual.to_owned(), |hint| rind_lib::text::clean(hint, 100))
+        }
+        _ => arguments::usage(entry.arguments.as_ref()),
+    };
+    format!("/{name} {arguments}").trim_end().to_owned()
+}
+
+/// Every command with its description, then those that are shadowed and those that cannot be used.
+pub(super) fn all(commands: &Commands) -> String {
+    let mut lines = Vec::new();
+    let mut broken = Vec::new();
+    let mut last = None;
+    let list = commands.list();
+    for (at, entry) in list.iter().enumerate() {
+        if let Kind::Broken(why) = &entry.kind {
+            broken.push(format!("  {why}"));
+            continue;
+        }
+        if last.replace(&entry.origin) != Some(&entry.origin) {
+            if !lines.is_empty() {
+                lines.push(String::new());
+            }
+            lines.push(heading(entry));
+        }
+        let usage = usage(&list.shown_name(at, entry), entry);
+        let mut description = entry.description.clone();
+        if let Some(other) = list.shadow(at, entry) {
+            description += &format!(" (shadowed: /{} is that of {})", entry.name, other.origin);
+        }
+        if usage.chars().count() > COLUMN {
+            lines.push(format!("  {usage}"));
+            lines.push(format!("  {:COLUMN$}  {description}", ""));
+        } else {
+            lines.push(format!("  {usage:COLUMN$}  {description}"));
+        }
+    }
+    if !broken.is_empty() {
+        lines.extend([String::new(), "These cannot be used:".to_owned()]);
+        lines.append(&mut broken);
+    }
+    lines.join("\n")
+}
+
+fn heading(entry: &Entry) -> String {
+    let origin = entry.origin.to_string();
+    let mut letters = origin.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    let origin: String = first.into_iter().chain(letters).collect();
+    match entry.may.is_empty() {
+        true => format!("{origin}:"),
+        false => format!("{origin}, which may {}:", entry.may.join("; ")),
+    }
+}
+
+/// Describes one command: usage, arguments, source.
+pub(super) fn one(commands: &Commands, name: &str) -> Result<String, String> {
+    let name = name.strip_prefix('/').unwrap_or(name);
+    let list = commands.list();
+    let Some((at, entry)) = list.find(name) else {
+        return Err(list.unknown(name));
+    };
+    if let Kind::Broken(why) = &entry.kind {
+        return Ok(format!("/{name} cannot be used: {why}"));
+    }
+    let mut lines = vec![
+        usage(&list.shown_name(at, entry), entry),
+        entry.description.clone(),
+    ];
+    let help = entry.arguments.as_ref().map(arguments::help);
+    lines.extend(help.into_iter().flatten().map(|line| format!("  {line}")));
+    lines.push(match &entry.kind {
+        Kind::Template(template) => {
+            format!("source: {} ({})", entry.origin, template.path.display())
+        }
+        Kind::Skill(skill) => format!("source: {} ({})", entry.origin, skill.file.display()),
+        _ => format!("source: {}", entry.origin),
+    });
+    if !entry.may.is_empty() {
+        lines.push(format!("may: {}", entry.may.join("; ")));
+    }
+    if let Some(other) = list.shadow(at, entry) {
+        lines.push(format!(
+            "shadowed: /{} is that of {}",
+            entry.name, other.origin
+        ));
+    }
+    Ok(lines.join("\n"))
+}

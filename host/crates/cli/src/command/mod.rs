@@ -1,0 +1,319 @@
+//! Slash commands: one registry of built-in commands, commands of plugins, prompt templates and
+//! skills.
+//!
+//! Owns the commands and their order, the resolution of names that several commands share, and the
+//! parsing of a typed line into a call. Only a person calls commands; the model cannot. It must not
+//! know terminals: the caller shows the outcome. Start from [`Commands::parse`].
+
+mod about;
+mod arguments;
+mod built_in;
+mod find;
+mod help;
+pub(super) mod helper;
+mod language;
+mod list;
+mod origin;
+mod own;
+mod run;
+mod template;
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::Value;
+
+use self::built_in::BuiltIn;
+use self::helper::Helper;
+use self::list::List;
+use self::origin::Origin;
+pub(super) use self::run::permissions_event;
+use self::template::Template;
+use rind_lib::agent::CompactConfig;
+use rind_lib::grant::held::HeldFolder;
+use rind_lib::paths::Paths;
+use rind_lib::plugin::load::{Loaded, PluginSet};
+use rind_lib::skill::{Skill, Skills, key};
+
+/// Longest description of a command, in bytes.
+const MAX_DESCRIPTION_BYTES: usize = 200;
+
+/// Longest name of a command, in bytes.
+const MAX_NAME_BYTES: usize = 64;
+
+/// Every command that can be called.
+pub(super) struct Commands {
+    list: RwLock<List>,
+    about: About,
+    helper: Helper,
+}
+
+/// Parts of the host that built-in commands tell of.
+pub(super) struct About {
+    pub(super) paths: Paths,
+    pub(super) plugins: Arc<PluginSet>,
+    /// Rules of the settings, each a line for people.
+    pub(super) rules: Vec<String>,
+    /// Settings for compaction.
+    pub(super) compact: CompactConfig,
+    pub(super) skills: Arc<Skills>,
+}
+
+struct Entry {
+    name: String,
+    description: String,
+    /// JSON Schema of the arguments; a command without one takes the text after its name.
+    arguments: Option<Value>,
+    origin: Origin,
+    /// Permissions of the plugin that runs it, in plain words; empty for a command that only makes
+    /// text.
+    may: Vec<String>,
+    kind: Kind,
+}
+
+impl Entry {
+    /// Whether a typed name is the name of this command. Names of skills are compared as they look.
+    fn is_called(&self, name: &str) -> bool {
+        self.name == name || matches!(self.kind, Kind::Skill(_)) && key(&self.name) == key(name)
+    }
+}
+
+enum Kind {
+    BuiltIn(&'static BuiltIn),
+    Template(Template),
+    Plugin(String),
+    Skill(Arc<Skill>),
+    /// A file that cannot be used, and why.
+    Broken(String),
+}
+
+/// A call of a command, ready to run.
+#[derive(Clone)]
+pub(super) struct Call {
+    entry: Arc<Entry>,
+    arguments: Value,
+    line: String,
+}
+
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// Text for the person. It may hold text of others, and is made printable where it is shown.
+    Text(String),
+    /// Input of a turn.
+    Prompt {
+        text: String,
+        /// The command and its source, as in `/review of the project's prompts`.
+        command: String,
+    },
+    /// No output: the command did its work.
+    Nothing,
+    /// An action that only the owner of the session can take.
+    Action(Action),
+}
+
+/// An action for the owner of the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Quit,
+    /// Ask this model from the next turn on.
+    Model(String),
+    /// Continue another session: its full id, and a text to show.
+    Resume {
+        id: String,
+        text: String,
+    },
+}
+
+/// A proposal for the end of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Completion {
+    /// Byte offset in the line from which `text` replaces the rest.
+    pub(super) start: usize,
+    pub(super) text: String,
+    /// A few words on it; may be empty.
+    pub(super) help: String,
+}
+
+/// Returns name and arguments of a line that calls a command: a slash at its very beginning and a
+/// name. A path is none, and a blank before the slash makes a prompt of the line.
+pub(super) fn split(line: &str) -> Option<(&str, &str)> {
+    let rest = line.strip_prefix('/')?;
+    let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+    let (name, arguments) = rest.split_at(end);
+    let (qualifier, own) = name.split_once(':').unwrap_or(("x", name));
+    let is_typed = |name: &str| is_name(name) || is_skill_name(name);
+    (is_typed(own) && is_name(qualifier)).then(|| (name, arguments.trim()))
+}
+
+/// Whether this may be the name of a skill, which is the name of its folder.
+fn is_skill_name(name: &str) -> bool {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    name.len() <= MAX_NAME_BYTES
+        && name.chars().all(fits)
+        && name.starts_with(char::is_alphanumeric)
+}
+
+/// A template that a project brings, as a person reads it before it is trusted.
+#[derive(Clone, Debug)]
+pub(super) struct ProjectTemplate {
+    pub(super) name: String,
+    pub(super) description: String,
+    /// Text of the prompt, which replaces the typed command.
+    pub(super) text: String,
+}
+
+/// Returns the templates that a project brings.
+pub(super) fn project_templates(paths: &Paths, held: &HeldFolder) -> Vec<ProjectTemplate> {
+    let entries = find::of_project(paths, held).into_iter();
+    let templates = entries.map(|entry| ProjectTemplate {
+        text: match &entry.kind {
+            Kind::Template(template) => template.source().to_owned(),
+            _ => String::new(),
+        },
+        name: entry.name,
+        description: entry.description,
+    });
+    templates.collect()
+}
+
+/// Names that no skill may take.
+pub(super) fn reserved() -> Vec<&'static str> {
+    built_in::names().collect()
+}
+
+fn is_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(fits)
+}
+
+impl Commands {
+    /// Collects the commands: those that are built in, those of the plugins that run, and the
+    /// templates of plugins, of the user and of the project, whose folder is given when it is
+    /// trusted. `program` is Rind's own, which renders templates.
+    pub(super) async fn new(about: About, project: Option<&HeldFolder>, program: PathBuf) -> Self {
+        Self::with_helper(about, project, Helper::Program(program)).await
+    }
+
+    async fn with_helper(about: About, project: Option<&HeldFolder>, helper: Helper) -> Self {
+        let mut entries = built_in::entries();
+        entries.extend(find::of_user(&about.paths));
+        entries.extend(find::of_plugins(&about.plugins));
+        entries.extend(
+            project
+                .into_iter()
+                .flat_map(|held| find::of_project(&about.paths, held)),
+        );
+        entries.extend(find::of_skills(&about.skills));
+        find::check_templates(&mut entries, &helper).await;
+        Self {
+            list: RwLock::new(List::new(entries.into_iter().map(Arc::new))),
+            about,
+            helper,
+        }
+    }
+
+    /// Replaces the commands and templates of a plugin by those of its new version.
+    pub(super) async fn replace_plugin(&self, plugin: &Loaded) {
+        let mut entries = find::of_plugin(plugin);
+        find::check_templates(&mut entries, &self.helper).await;
+        let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
+        let is_own = |entry: &&Arc<Entry>| match &entry.origin {
+            Origin::Plugin(_, name) => *name == plugin.manifest.name,
+            _ => false,
+        };
+        let others = list.iter().filter(|entry| !is_own(entry)).cloned();
+        *list = List::new(others.chain(entries.into_iter().map(Arc::new)));
+    }
+
+    fn list(&self) -> List {
+        let list = self.list.read();
+        list.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads a line that [calls](split) a command.
+    ///
+    /// # Errors
+    /// There is no such command, or its arguments do not fit; both in words for the person who
+    /// typed it.
+    pub(super) fn parse(&self, line: &str) -> Result<Call, String> {
+        let Some((name, text)) = split(line) else {
+            return Err(format!("`{}` is no command", line.escape_debug()));
+        };
+        let list = self.list();
+        let Some((_, entry)) = list.find(name) else {
+            return Err(list.unknown(name));
+        };
+        if let Kind::Broken(why) = &entry.kind {
+            return Err(format!("/{name} cannot be used: {why}"));
+        }
+        let arguments = match &entry.arguments {
+            None => Ok(text.into()),
+            Some(schema) => arguments::read(schema, text),
+        };
+        let arguments =
+            arguments.map_err(|why| format!("{why}; usage: {}", help::usage(name, entry)))?;
+        Ok(Call {
+            entry: entry.clone(),
+            arguments,
+            line: line.to_owned(),
+        })
+    }
+
+    /// Whether a call needs a conversation that it is about: without one it can only say so.
+    pub(super) fn is_about_session(&self, call: &Call) -> bool {
+        matches!(&call.entry.kind, Kind::BuiltIn(command) if command.is_about_session)
+    }
+
+    /// Whether a call has to wait for the end of a running turn, which has the session to itself.
+    pub(super) fn waits_for_turn(&self, call: &Call) -> bool {
+        let makes_input = matches!(
+            &call.entry.kind,
+            Kind::Plugin(_) | Kind::Template(_) | Kind::Skill(_)
+        );
+        makes_input || self.is_about_session(call)
+    }
+
+    /// Whether a call does its work without any session.
+    pub(super) fn needs_no_session(&self, call: &Call) -> bool {
+        matches!(&call.entry.kind, Kind::BuiltIn(command) if !command.is_about_session)
+    }
+
+    /// Proposes ends for a line that begins with a slash: names, then arguments.
+    pub(super) fn complete(&self, line: &str) -> Vec<Completion> {
+        let Some(rest) = line.strip_prefix('/') else {
+            return Vec::new();
+        };
+        let Some(end) = rest.find(char::is_whitespace) else {
+            return self.list().complete(rest);
+        };
+        let (name, text) = rest.split_at(end);
+        let list = self.list();
+        let Some((_, entry)) = list.find(name) else {
+            return Vec::new();
+        };
+        let blanks = text.len() - text.trim_start().len();
+        let (text, offset) = (text.trim_start(), 1 + end + blanks);
+        if let Kind::BuiltIn(command) = &entry.kind
+            && let Some(list) = command.values
+        {
+            let values = list(self).into_iter();
+            let fits = values.filter(|(value, _)| value.starts_with(text));
+            let proposal = |(text, help)| Completion {
+                start: offset,
+                text,
+                help,
+            };
+            return fits.map(proposal).collect();
+        }
+        let schema = entry.arguments.as_ref();
+        schema.map_or_else(Vec::new, |schema| arguments::complete(schema, text, offset))
+    }
+}
+
+/// Returns the folder of the user's own templates.
+fn user_prompts(paths: &Paths) -> PathBuf {
+    paths.config.join("prompts")
+}
+
+#[cfg(test)]
+mod tests;

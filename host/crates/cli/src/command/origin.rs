@@ -1,0 +1,76 @@
+//! Sources of commands: their order, and the words for people.
+
+use rind_lib::grant::Trust;
+use rind_lib::skill::Source;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    BuiltIn,
+    /// The folder `prompts` next to the user's settings.
+    User,
+    Plugin(Trust, String),
+    /// `.rind/prompts`.
+    Project,
+    /// A skill found there.
+    Skill(Trust, Source),
+}
+
+impl Origin {
+    /// Returns the rank in name lookup: the project never comes before the user.
+    pub(super) fn rank(&self) -> (u8, &str) {
+        match self {
+            Self::BuiltIn => (0, ""),
+            Self::User => (1, ""),
+            Self::Plugin(trust, name) => (rank(*trust), name),
+            Self::Project => (5, ""),
+            Self::Skill(trust, Source::Plugin(name)) => (rank(*trust), name),
+            // Rank skills after the templates of the same origin.
+            Self::Skill(Trust::User, _) => (1, "skills"),
+            Self::Skill(Trust::Project, _) => (5, "skills"),
+            Self::Skill(trust, _) => (rank(*trust), "skills"),
+        }
+    }
+
+    /// The word before the colon in a name that says which of several commands is meant.
+    pub(super) fn qualifier(&self) -> &str {
+        match self {
+            Self::BuiltIn => "rind",
+            Self::User => "user",
+            Self::Plugin(_, name) | Self::Skill(_, Source::Plugin(name)) => name,
+            Self::Project => "project",
+            Self::Skill(..) => "skill",
+        }
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("built in"),
+            Self::User => f.write_str("your prompts"),
+            Self::Plugin(_, name) => write!(f, "plugin {name}"),
+            Self::Project => f.write_str("the project's prompts"),
+            Self::Skill(_, source) => match source {
+                Source::User | Source::ClaudeUser | Source::AgentsUser => {
+                    f.write_str("your skills")
+                }
+                Source::Project | Source::ClaudeProject | Source::AgentsProject => {
+                    f.write_str("the project's skills")
+                }
+                Source::Plugin(name) => write!(f, "skills of plugin {name}"),
+                Source::Local => f.write_str("skills of the command line"),
+            },
+        }
+    }
+}
+
+/// Rank of the commands of a plugin with this trust.
+fn rank(trust: Trust) -> u8 {
+    match trust {
+        Trust::Managed => 2,
+        Trust::Package => 3,
+        Trust::User => 4,
+        Trust::Project => 6,
+        Trust::Local => 7,
+    }
+}

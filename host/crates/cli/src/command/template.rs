@@ -1,0 +1,327 @@
+//! Templates of prompts: a Markdown file with front matter, rendered with the arguments of the
+//! command that it is.
+//!
+//! The front matter is YAML within a budget. The body is opaque text here: a [`Helper`] parses and
+//! renders it. A name without a value is an error. Errors say file, line and column. Start from
+//! [`Template::read`].
+//!
+//! For example:
+//!
+//! ```markdown
+//! ---
+//! description: Reviews a folder
+//! arguments:
+//!   properties:
+//!     path: {type: string}
+//!     focus: {type: string}
+//!   required: [path]
+//! ---
+//!
+//! Review {{ path }}{% if focus %} for {{ focus }}{% endif %}.
+//! ```
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::MAX_DESCRIPTION_BYTES;
+use super::helper::{Helper, Refusal};
+use super::language::Fault;
+use rind_lib::front_matter::{self, Entry, Node, Place, split};
+use rind_lib::plugin::prompts::MAX_BYTES;
+use rind_lib::text::clean;
+use rind_lib::tool::schema;
+
+/// Keys of the front matter.
+const KEYS: [&str; 2] = ["arguments", "description"];
+
+/// Name of the variable with the text after the command's name, for a template without declared
+/// arguments.
+const TEXT: &str = "arguments";
+
+/// Names that a template finds without declaring them.
+const GLOBALS: [&str; 3] = ["dict", "range", "namespace"];
+
+/// A template whose front matter was read.
+#[derive(Debug)]
+pub(super) struct Template {
+    pub(super) path: PathBuf,
+    pub(super) description: String,
+    /// JSON Schema of its arguments; `None` takes the text after the name, if it uses it.
+    pub(super) arguments: Option<Value>,
+    /// The body, with an empty line for each line of the front matter, so that line numbers fit the
+    /// file.
+    source: String,
+    /// Whether it uses the text after its name, once it was [checked](Self::check).
+    pub(super) takes_text: bool,
+}
+
+impl Template {
+    /// Reads the front matter of a file.
+    ///
+    /// # Errors
+    /// Reason why it cannot be used, with file, line and column.
+    pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<Self, String> {
+        let at =
+            |(line, column): Place, why: &str| format!("{}:{line}:{column}: {why}", path.display());
+        if bytes.len() as u64 > MAX_BYTES {
+            let most = MAX_BYTES >> 10;
+            return Err(format!("{}: more than {most} KiB", path.display()));
+        }
+        let text = std::str::from_utf8(bytes).map_err(|e| {
+            let before = bytes.get(..e.valid_up_to()).unwrap_or_default();
+            let line = before.iter().filter(|byte| **byte == b'\n').count();
+            at((line + 1, 1), "this line is not UTF-8")
+        })?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let Some((front, body)) = split(text) else {
+            let why =
+                "a template begins with front matter: a line `---`, `description: …`, a line `---`";
+            return Err(at((1, 1), why));
+        };
+        let read =
+            front_matter::read(front).map_err(|(place, why)| at(place, &first_line(&why)))?;
+        let place = |key: &str| read.get(key).map_or((1, 1), |entry| entry.place);
+        let mut keys = read.entries.iter().map(|entry| &entry.key);
+        if let Some(key) = keys.find(|key| !KEYS.contains(&key.as_str())) {
+            let (key, known) = (key.escape_debug(), KEYS.join("` and `"));
+            return Err(at(
+                place(&key.to_string()),
+                &format!("unknown key `{key}`; there are `{known}`"),
+            ));
+        }
+        let node = |key: &str| read.get(key).map(|Entry { node, .. }| node);
+        let description = node("description").and_then(Node::text);
+        let description = clean(
+            description.unwrap_or_default().trim(),
+            MAX_DESCRIPTION_BYTES,
+        );
+        if description.is_empty() {
+            let why = "`description` is missing: one line of text on what the command does";
+            return Err(at(place("description"), why));
+        }
+        let mut arguments = node("arguments").map(Node::value);
+        if let Some(schema) = &mut arguments {
+            if let Some(schema) = schema.as_object_mut() {
+                schema.entry("type").or_insert_with(|| json!("object"));
+            }
+            let refused = match schema.get("type").and_then(Value::as_str) {
+                Some("object") => schema::compile(schema).err(),
+                _ => Some("the schema must have `type: object`".to_owned()),
+            };
+            if let Some(why) = refused {
+                return Err(at(place("arguments"), &format!("`arguments`: {why}")));
+            }
+        }
+        let n_lines = front.lines().count() + 1;
+        Ok(Self {
+            path: path.to_owned(),
+            description,
+            arguments,
+            source: "\n".repeat(n_lines) + body,
+            takes_text: false,
+        })
+    }
+
+    /// Returns the body, preceded by an empty line for each line of the front matter, so that line
+    /// numbers in errors fit the file.
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Checks that the template could be parsed and uses no name that it is not given.
+    ///
+    /// # Errors
+    /// Why it cannot be used, with file, line and column.
+    pub(super) fn check(&mut self, used: Result<BTreeSet<String>, Refusal>) -> Result<(), String> {
+        let used = used.map_err(|refusal| self.refused(refusal))?;
+        self.takes_text = used.contains(TEXT);
+        let declared = self.arguments.as_ref().and_then(|schema| {
+            let properties = schema.get("properties")?.as_object()?;
+            Some(properties.keys().map(String::as_str).collect())
+        });
+        let declared: BTreeSet<&str> = match &self.arguments {
+            Some(_) => declared.unwrap_or_default(),
+            None => BTreeSet::from([TEXT]),
+        };
+        let is_known =
+            |name: &&String| declared.contains(name.as_str()) || GLOBALS.contains(&name.as_str());
+        let unknown: BTreeSet<&String> = used.iter().filter(|name| !is_known(name)).collect();
+        let Some(name) = unknown.first() else {
+            return Ok(());
+        };
+        let offset = place_of(&self.source, name);
+        let known: Vec<&str> = declared.into_iter().collect();
+        let known = match (&self.arguments, known.is_empty()) {
+            (None, _) => format!("it declares none, and the text behind its name is `{TEXT}`"),
+            (Some(_), true) => "it declares none".to_owned(),
+            (Some(_), false) => format!("its arguments are {}", known.join(", ")),
+        };
+        Err(self.at(
+            offset,
+            &format!("`{name}` is no argument of this template; {known}"),
+        ))
+    }
+
+    /// Renders the template, until `cancel` is set. `arguments` fit its schema; without one they
+    /// are the text after the name.
+    ///
+    /// # Errors
+    /// Why it cannot be rendered, with file, line and column.
+    pub(super) async fn render(
+        &self,
+        arguments: &Value,
+        helper: &Helper,
+        cancel: &CancellationToken,
+    ) -> Result<String, String> {
+        let given = match (&self.arguments, arguments) {
+            (Some(_), arguments) => arguments.clone(),
+            (None, Value::String(text)) if !self.takes_text && !text.trim().is_empty() => {
+                return Err(format!(
+                    "{}: the template takes no arguments; it uses the text behind its name as `{{{{ {TEXT} }}}}`",
+                    self.path.display()
+                ));
+            }
+            (None, text) => json!({ TEXT: text }),
+        };
+        let rendered = helper.render(&self.source, &given, cancel).await;
+        let rendered = rendered.map_err(|refusal| self.refused(refusal))?;
+        let text = rendered.trim();
+        if text.is_empty() {
+            return Err(format!("{}: the prompt is empty", self.path.display()));
+        }
+        Ok(text.to_owned())
+    }
+
+    fn refused(&self, refusal: Refusal) -> String {
+        match refusal {
+            Refusal::Fault(Fault {
+                offset: Some(offset),
+                why,
+                ..
+            }) => self.at(offset, &first_line(&why)),
+            Refusal::Fault(Fault { line, why, .. }) => {
+                format!("{}:{line}:1: {}", self.path.display(), first_line(&why))
+            }
+            Refusal::Ended(why) => format!("{}: {}", self.path.display(), first_line(&why)),
+        }
+    }
+
+    fn at(&self, offset: usize, why: &str) -> String {
+        let before = self.source.get(..offset).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let last = before.rsplit('\n').next().unwrap_or_default();
+        let column = last.chars().count() + 1;
+        format!("{}:{line}:{column}: {why}", self.path.display())
+    }
+}
+
+/// Offset of the first use of a name in a template.
+fn place_of(source: &str, name: &str) -> usize {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut places = source.match_indices(name).map(|(at, _)| at);
+    let found = places.find(|at| {
+        let before = source.get(..*at).unwrap_or_default();
+        let after = source.get(at + name.len()..).unwrap_or_default();
+        let is_open = before.rfind('{') > before.rfind('}');
+        is_open && !before.ends_with(is_part) && !after.starts_with(is_part)
+    });
+    found.unwrap_or(0)
+}
+
+fn first_line(text: &str) -> String {
+    clean(text.lines().next().unwrap_or_default(), 500)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::rows;
+
+    /// Reads and checks a file as the registry does, in this process.
+    async fn read(text: &str) -> Result<Template, String> {
+        let mut template = Template::read(Path::new("p/x.md"), text.as_bytes())?;
+        let mut used = Helper::Here.names(&[template.source()]).await;
+        template.check(used.remove(0))?;
+        Ok(template)
+    }
+
+    async fn render(template: &Template, arguments: Value) -> Result<String, String> {
+        let cancel = CancellationToken::new();
+        template.render(&arguments, &Helper::Here, &cancel).await
+    }
+
+    #[tokio::test]
+    async fn a_template_is_rendered_with_its_arguments() {
+        let template = read(
+            "---\ndescription: Reviews a folder\narguments:\n  properties:\n    path: {type: string}\n    focus: {type: string}\n  \
+             required: [path]\n---\n\nReview {{ path }}{% if focus %} for {{ focus }}{% endif %}.\n",
+        )
+        .await
+        .unwrap();
+        assert_eq!(template.description, "Reviews a folder");
+        for (given, expected) in [
+            (json!({"path": "a<b"}), "Review a<b."),
+            (
+                json!({"path": "a", "focus": "{{ path }}"}),
+                "Review a for {{ path }}.",
+            ),
+        ] {
+            assert_eq!(render(&template, given).await.unwrap(), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn without_declared_arguments_the_text_is_at_hand_and_never_lost() {
+        let with = read("---\ndescription: x\n---\nDo {{ arguments }}").await;
+        let done = render(&with.unwrap(), json!("it well")).await;
+        assert_eq!(done.unwrap(), "Do it well");
+        let without = read("---\ndescription: x\n---\nDo.").await.unwrap();
+        assert_eq!(render(&without, json!("")).await.unwrap(), "Do.");
+        let why = render(&without, json!("it")).await.unwrap_err();
+        assert!(why.contains("takes no arguments"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn errors_name_file_line_and_column() {
+        let table = "
+no front matter => p/x.md:1:1: a template begins
+---⏎description: x⏎ => p/x.md:1:1: a template begins
+---⏎description: x⏎model: y⏎---⏎ => p/x.md:3:1: unknown key `model`
+---⏎description: x⏎description: y⏎---⏎ => p/x.md:3:1:
+---⏎description: ''⏎---⏎ => p/x.md:2:1: `description` is missing
+---⏎description: [x⏎---⏎ => p/x.md:
+---⏎x: &a 1⏎description: *a⏎---⏎ => p/x.md:2:7: references
+---⏎description: x⏎arguments: {type: array}⏎---⏎ => p/x.md:3:1: `arguments`: the schema must have `type: object`
+---⏎description: x⏎---⏎⏎Say {{ nmae }} => p/x.md:5:8: `nmae` is no argument
+---⏎description: x⏎---⏎Say {{ 1 + }} => p/x.md:4:
+---⏎description: x⏎---⏎{% include '/etc/passwd' %} => p/x.md:4:
+---⏎description: x⏎---⏎{% extends 'x' %} => p/x.md:4:
+---⏎description: x⏎---⏎{% import 'x' as y %} => p/x.md:4:
+";
+        for [text, expected] in rows(table) {
+            let why = read(&text).await.unwrap_err();
+            assert!(why.starts_with(&expected), "{text}\n{why}");
+        }
+        let bytes = b"---\ndescription: \xff\n---\n";
+        let why = Template::read(Path::new("p/x.md"), bytes).unwrap_err();
+        assert_eq!(why, "p/x.md:2:1: this line is not UTF-8");
+    }
+
+    #[tokio::test]
+    async fn what_a_template_computes_takes_fuel() {
+        let doubled = "{% set a = a ~ a %}".repeat(60);
+        for body in [
+            "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}"
+                .to_owned(),
+            format!("{{% set a = 'xxxxxxxx' %}}{doubled}{{{{ a }}}}"),
+            "{{ 'x' * 90000000 }}".to_owned(),
+        ] {
+            let template = read(&format!("---\ndescription: x\n---\n{body}")).await;
+            let why = render(&template.unwrap(), json!("")).await.unwrap_err();
+            assert!(why.contains("fuel"), "{why}");
+        }
+    }
+}

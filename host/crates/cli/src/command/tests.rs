@@ -1,0 +1,138 @@
+//! Lines and the commands that they call, names that clash, completions.
+
+use super::*;
+
+const TEMPLATE: &str = "---\ndescription: Looks\narguments:\n  properties:\n    depth: {enum: [quick, thorough]}\n---\nLook {{ depth }}.\n";
+
+/// The commands of a user with these templates, and of a project with those.
+async fn commands(user: &[&str], project: &[&str]) -> Commands {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = Paths::under(&folder.path().join("home"), &folder.path().join("work"));
+    let put = |folder: &std::path::Path, names: &[&str]| {
+        std::fs::create_dir_all(folder).unwrap();
+        for name in names {
+            std::fs::write(folder.join(name), TEMPLATE).unwrap();
+        }
+    };
+    put(&user_prompts(&paths), user);
+    put(&paths.project().join("prompts"), project);
+    let held = HeldFolder::read(&paths.project()).unwrap();
+    let about = About {
+        skills: std::sync::Arc::default(),
+        paths,
+        plugins: Arc::default(),
+        rules: Vec::new(),
+        compact: rind_lib::agent::CompactConfig::default(),
+    };
+    Commands::with_helper(about, Some(&held), Helper::Here).await
+}
+
+fn completed(commands: &Commands, line: &str) -> Vec<String> {
+    let found = commands.complete(line).into_iter();
+    found
+        .map(|found| format!("{}{}", &line[..found.start], found.text))
+        .collect()
+}
+
+#[test]
+fn a_line_calls_a_command_when_it_begins_with_a_slash_and_a_name() {
+    for (line, expected) in [
+        ("/help", Some(("help", ""))),
+        ("/review  a b ", Some(("review", "a b"))),
+        ("/git-guard:branch x", Some(("git-guard:branch", "x"))),
+        ("/review\na\nb", Some(("review", "a\nb"))),
+        ("/etc/hosts", None),
+        ("/", None),
+        ("/ x", None),
+        ("/Über", Some(("Über", ""))),
+        ("/a:b:c", None),
+        (" /help", None),
+        ("//help", None),
+    ] {
+        assert_eq!(split(line), expected, "{line:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_source_has_the_name_and_the_others_are_called_with_theirs() {
+    let commands = commands(&["look.md", "help.md"], &["look.md", "see.md"]).await;
+    let source = |line: &str| {
+        let call = commands.parse(line).unwrap();
+        call.entry.origin.to_string()
+    };
+    assert_eq!(source("/help"), "built in");
+    assert_eq!(source("/user:help quick"), "your prompts");
+    assert_eq!(source("/look quick"), "your prompts");
+    assert_eq!(source("/project:look quick"), "the project's prompts");
+    assert_eq!(source("/see quick"), "the project's prompts");
+    let help = help::all(&commands);
+    assert!(
+        help.contains("(shadowed: /help is that of built in)"),
+        "{help}"
+    );
+    assert!(
+        help.contains("(shadowed: /look is that of your prompts)"),
+        "{help}"
+    );
+}
+
+#[tokio::test]
+async fn names_and_arguments_complete() {
+    let commands = commands(&["look.md"], &["look.md"]).await;
+    assert_eq!(completed(&commands, "/lo"), ["/look"]);
+    assert_eq!(completed(&commands, "/project:"), ["/project:look"]);
+    assert_eq!(completed(&commands, "/look q"), ["/look quick"]);
+    assert_eq!(
+        completed(&commands, "/look depth=t"),
+        ["/look depth=thorough"]
+    );
+    assert_eq!(completed(&commands, "/help lo"), ["/help look"]);
+    assert_eq!(completed(&commands, "/resume la"), ["/resume last"]);
+    for line in ["look", "/nothing x", "/quit x", "/xyz"] {
+        assert_eq!(completed(&commands, line), Vec::<String>::new(), "{line}");
+    }
+    assert!(completed(&commands, "/").contains(&"/undo".to_owned()));
+}
+
+#[tokio::test]
+async fn no_line_makes_parsing_or_completing_fail() {
+    let commands = commands(&["look.md"], &[]).await;
+    for line in [
+        "",
+        "/",
+        "/look '",
+        "/look \\",
+        "/look =",
+        "/look depth=",
+        "/ü ",
+        "/look ü",
+        "/look\u{2028}x",
+    ] {
+        let _ = commands.parse(line);
+        let _ = commands.complete(line);
+    }
+}
+
+#[test]
+fn the_check_of_plugins_knows_every_built_in_name() {
+    let entries = built_in::entries();
+    let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(names, rind_check::BUILT_IN_COMMANDS);
+}
+
+#[tokio::test]
+async fn a_process_that_does_not_start_is_the_reason_for_every_template_and_no_template_is_blamed()
+{
+    let helper = Helper::Program("/none/rind".into());
+    let names = helper.names(&["a", "b", "c", "d", "e"]).await;
+    assert_eq!(names.len(), 5);
+    for name in names {
+        let Err(helper::Refusal::Ended(why)) = name else {
+            panic!("{name:?}");
+        };
+        assert!(
+            why.contains("/none/rind") && why.contains("start it again"),
+            "{why}"
+        );
+    }
+}

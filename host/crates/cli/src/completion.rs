@@ -1,0 +1,153 @@
+//! Completions for shells: commands and flags, and the names of plugins, sessions and models.
+//!
+//! The shell calls the program for every completion, so plugins installed a moment ago are
+//! proposed. No plugin runs and no file of the project is read for a completion; sources that
+//! cannot be read are skipped.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use clap::CommandFactory;
+use clap_complete::CompleteEnv;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::Shells;
+
+use super::args::{Args, CompletionsArgs};
+use super::exit_code::ExitStatus;
+use super::{environment, render};
+use rind_lib::config::{Config, Layer};
+use rind_lib::paths::file_name;
+use rind_lib::plugin::manifest::FILE_NAME;
+use rind_lib::price::Prices;
+use rind_lib::provider::{Choice, ProviderConfig, ProvidersConfig};
+use rind_lib::session::SessionStore;
+use rind_lib::skill::FOLDER;
+
+/// Variable that a shell sets when it asks for completions.
+const VARIABLE: &str = "RIND_COMPLETE";
+
+/// Most of one kind that are proposed.
+const MAX_PROPOSED: usize = 200;
+
+/// Longest first input of a session that is shown, in characters.
+const WIDTH: usize = 60;
+
+/// Answers a shell that asks for completions, and ends the program then.
+pub(super) fn answer_shell() {
+    CompleteEnv::with_factory(Args::command)
+        .var(VARIABLE)
+        .complete();
+}
+
+/// Prints the shell code that registers the completions.
+pub(super) fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitStatus> {
+    let shells = Shells::builtins();
+    let name = args.shell.to_string();
+    let Some(shell) = shells.completer(&name) else {
+        anyhow::bail!("there are no completions for {name}");
+    };
+    let command = Args::command();
+    let program = command.get_name();
+    let mut text = Vec::new();
+    shell.write_registration(VARIABLE, program, program, program, &mut text)?;
+    render::answer(String::from_utf8_lossy(&text));
+    Ok(ExitStatus::Done)
+}
+
+/// Names of plugins: those of the program, and those that were installed.
+pub(super) fn plugins() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let mut names: Vec<String> = super::demo::CORE.iter().map(ToString::to_string).collect();
+        let installed = entries("plugins").filter(|path| path.join(FILE_NAME).is_file());
+        names.extend(installed.map(|path| file_name(&path)));
+        names.sort();
+        names.dedup();
+        proposed(names.into_iter().map(CompletionCandidate::new))
+    })
+}
+
+/// Names of the skills in the user's own folder.
+pub(super) fn skills() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let names = entries(FOLDER).map(|path| file_name(&path));
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+        names.sort();
+        proposed(names.into_iter().map(CompletionCandidate::new))
+    })
+}
+
+/// Ids of sessions, the last used first.
+pub(super) fn sessions() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let rows = environment::paths(None)
+            .ok()
+            .and_then(|paths| SessionStore::new(paths.sessions()).list().ok());
+        let rows = rows.into_iter().flatten().map(|row| {
+            let about = row
+                .first_input
+                .map(|text| render::one_line(&text, WIDTH).into());
+            CompletionCandidate::new(row.id).help(about)
+        });
+        proposed(std::iter::once(CompletionCandidate::new("last")).chain(rows))
+    })
+}
+
+fn config() -> Config {
+    let layers = environment::paths(None)
+        .ok()
+        .and_then(|paths| Layer::files(&paths.user_config()).ok());
+    Config::new(layers.unwrap_or_default())
+}
+
+/// Names of providers: the operator's own, and those that Rind knows.
+pub(super) fn providers() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let choice = Choice {
+            providers: config().section().unwrap_or_default(),
+            ..Choice::default()
+        };
+        proposed(
+            choice
+                .known_providers()
+                .into_iter()
+                .map(CompletionCandidate::new),
+        )
+    })
+}
+
+/// Names of models: the one of the settings, those of named providers, and those that have a price.
+pub(super) fn models() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let config = config();
+        let own = config
+            .section::<ProviderConfig>()
+            .ok()
+            .and_then(|provider| provider.model);
+        let prices = config.section::<Prices>().unwrap_or_default();
+        let providers: ProvidersConfig = config.section().unwrap_or_default();
+        let named = providers.0.into_iter().flat_map(|(name, provider)| {
+            let models = provider.model.into_iter().chain(provider.models);
+            models.map(move |model| format!("{name}/{model}"))
+        });
+        let names = own.into_iter().chain(named).chain(prices.names());
+        proposed(names.map(CompletionCandidate::new))
+    })
+}
+
+fn entries(folder: &str) -> impl Iterator<Item = PathBuf> {
+    let folder = environment::paths(None).map(|paths| paths.config.join(folder));
+    let entries = folder.ok().and_then(|folder| folder.read_dir().ok());
+    let entries = entries.into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
+}
+
+fn proposed(all: impl Iterator<Item = CompletionCandidate>) -> Vec<CompletionCandidate> {
+    // Skip names that would need quotes: a shell completes words.
+    let is_word = |value: &OsStr| {
+        let text = value.to_str();
+        text.is_some_and(|text| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()))
+    };
+    all.filter(|candidate| is_word(candidate.get_value()))
+        .take(MAX_PROPOSED)
+        .collect()
+}

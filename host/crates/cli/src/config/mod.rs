@@ -1,0 +1,103 @@
+//! `rind config show` and `rind init`: shows each setting with its origin, and writes a settings
+//! file to start from.
+
+mod starter;
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+
+use anyhow::Context;
+use serde::Serialize;
+
+use super::args::{ConfigShowArgs, InitArgs};
+use super::environment::{paths, project_setup};
+use super::exit_code::{ExitStatus, bail_usage};
+use super::render;
+use rind_lib::config::Setting;
+use rind_operator::{model, project, setup};
+
+/// A value as `rind config show --json` prints it.
+#[derive(Debug, Serialize)]
+pub(super) struct Shown {
+    /// Keys with dots between, as for `--set`.
+    pub(super) key: String,
+    pub(super) value: toml::Value,
+    /// The place that decides, or `default`.
+    pub(super) source: String,
+    /// Places that this one wins over.
+    pub(super) over: Vec<String>,
+}
+
+impl From<Setting> for Shown {
+    fn from(setting: Setting) -> Self {
+        let keys = setting.keys.iter().map(|key| quoted(key));
+        let mut places = setting.places.into_iter();
+        Self {
+            key: keys.collect::<Vec<_>>().join("."),
+            value: setting.value,
+            source: places.next().unwrap_or_else(|| "default".to_owned()),
+            over: places.collect(),
+        }
+    }
+}
+
+/// The key as TOML writes it.
+fn quoted(key: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !key.is_empty() && key.chars().all(is_bare) {
+        return key.to_owned();
+    }
+    toml::Value::String(key.to_owned()).to_string()
+}
+
+/// Shows every value with its place.
+pub(super) async fn show(args: ConfigShowArgs) -> anyhow::Result<ExitStatus> {
+    let model = args.model.selection();
+    let setup = project_setup(args.workspace.as_deref(), &model, args.trust_project).await?;
+    let values = setup.config.values(&starter::defaults()?);
+    let shown: Vec<Shown> = values.into_iter().map(Shown::from).collect();
+    if args.json {
+        render::json(&shown)?;
+        return Ok(ExitStatus::Done);
+    }
+    render::config::show(&shown);
+    match model::select(&setup, &model, None) {
+        Ok(selected) => {
+            render::config::model(selected.provider.name(), &selected.model, &selected.why)
+        }
+        Err(error) => render::warn(&format!("{error:#}")),
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Writes a file with every setting commented out. Never overwrites an existing file.
+pub(super) fn init(args: &InitArgs) -> anyhow::Result<ExitStatus> {
+    let paths = paths(None)?;
+    let (path, sections) = if args.user {
+        (paths.user_config(), setup::SECTIONS)
+    } else {
+        (paths.project_config(), project::SECTIONS)
+    };
+    let shown = path.display().to_string();
+    let folder = path.parent().unwrap_or(&path);
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("make the folder {}", folder.display()))?;
+    let file = OpenOptions::new().write(true).create_new(true).open(&path);
+    let mut file = match file {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            bail_usage!("{shown} is there already; nothing was changed");
+        }
+        file => file.with_context(|| format!("make {shown}"))?,
+    };
+    let written = file.write_all(starter::file(sections).as_bytes());
+    written.with_context(|| format!("write {shown}"))?;
+    render::say(format_args!(
+        "wrote {shown}; every setting in it is a comment: take the # away before a key to set it"
+    ));
+    if !args.user {
+        render::note(
+            "a project's settings count for those who trust the project; model, tools and confinement are set with `rind init --user`",
+        );
+    }
+    Ok(ExitStatus::Done)
+}

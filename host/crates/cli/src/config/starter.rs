@@ -1,0 +1,113 @@
+//! The settings with their defaults and a word on each: `starter.toml`.
+//!
+//! A key with a default is a line of that file; a key without one follows [`EXAMPLE`], with a
+//! possible value.
+
+use anyhow::Context;
+
+const STARTER: &str = include_str!("starter.toml");
+
+/// Mark of a line with an example for a setting without a default.
+const EXAMPLE: &str = "#: ";
+
+pub(super) fn defaults() -> anyhow::Result<toml::Table> {
+    toml::from_str(STARTER).context("read the defaults that the program carries")
+}
+
+/// Returns a settings file to start from, with every key of these sections commented out.
+pub(super) fn file(sections: &[&str]) -> String {
+    let wanted = |block: &&str| {
+        let section = block.lines().find_map(section);
+        section.is_none_or(|name| sections.contains(&name))
+    };
+    let blocks = STARTER.split("\n\n").filter(wanted).map(|block| {
+        let lines = block.lines().map(|line| match line.strip_prefix(EXAMPLE) {
+            Some(example) => format!("#{example}"),
+            None if line.starts_with(['#', '[']) => line.to_owned(),
+            None => format!("#{line}"),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    });
+    blocks.collect::<Vec<_>>().join("\n\n") + "\n"
+}
+
+/// The section that a line begins, or a part of.
+fn section(line: &str) -> Option<&str> {
+    let line = line.strip_prefix(EXAMPLE).unwrap_or(line);
+    let name = line.strip_prefix('[')?.trim_start_matches('[');
+    name.split(['.', ']']).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use super::*;
+    use rind_lib::agent::{AgentConfig, ArchivalConfig, SubagentsConfig};
+    use rind_lib::config::{Config, Layer, Section};
+    use rind_lib::price::Prices;
+    use rind_lib::provider::ProviderConfig;
+    use rind_lib::tool::policy::{ClassDefaults, ToolPolicy};
+    use rind_lib::tool::sandbox::SandboxConfig;
+    use rind_operator::setup::SECTIONS;
+
+    fn config(text: String) -> Config {
+        let layer = Layer::of_file(std::path::Path::new("starter.toml"), text).unwrap();
+        let config = Config::new(vec![layer]);
+        config.check_known(SECTIONS).unwrap();
+        config
+    }
+
+    #[test]
+    fn the_defaults_that_are_shown_are_those_that_hold() {
+        fn is_default<T: Section + Debug + Default + PartialEq>(config: &Config) {
+            assert_eq!(config.section::<T>().unwrap(), T::default());
+        }
+        let config = config(STARTER.to_owned());
+        is_default::<ProviderConfig>(&config);
+        is_default::<AgentConfig>(&config);
+        is_default::<ArchivalConfig>(&config);
+        is_default::<SubagentsConfig>(&config);
+        is_default::<SandboxConfig>(&config);
+        let tools: ToolPolicy = config.section().unwrap();
+        assert_eq!(tools.defaults, ClassDefaults::default());
+    }
+
+    #[test]
+    fn every_line_may_be_taken_out_of_its_comment() {
+        let set: Vec<String> = file(SECTIONS)
+            .lines()
+            .map(|line| match line.strip_prefix('#') {
+                Some(setting) if !setting.starts_with(' ') => setting.to_owned(),
+                _ => line.to_owned(),
+            })
+            .collect();
+        let config = config(set.join("\n"));
+        for name in SECTIONS {
+            assert!(set.iter().any(|line| section(line) == Some(name)), "{name}");
+        }
+        config.section::<ProviderConfig>().unwrap();
+        config.section::<AgentConfig>().unwrap();
+        config.section::<SandboxConfig>().unwrap();
+        config.section::<ToolPolicy>().unwrap();
+        config.section::<Prices>().unwrap();
+        assert!(config.section::<ProviderConfig>().unwrap().model.is_some());
+    }
+
+    #[test]
+    fn a_file_to_start_from_sets_nothing() {
+        let text = file(&["agent", "plugins"]);
+        assert!(!text.contains("[provider"), "{text}");
+        assert!(!text.contains("install"), "{text}");
+        let table: toml::Table = toml::from_str(&text).unwrap();
+        let agent = table["agent"].as_table().unwrap();
+        assert!(
+            agent
+                .values()
+                .all(|part| part.as_table().is_some_and(toml::Table::is_empty)),
+            "{text}"
+        );
+        assert!(text.contains("\n#max_steps = 50\n"), "{text}");
+        assert_eq!(AgentConfig::NAME, "agent");
+    }
+}

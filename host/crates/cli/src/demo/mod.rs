@@ -1,0 +1,225 @@
+//! `rind demo`: a whole turn on a bare machine. The plugins are those that the program carries, the
+//! model is a script, everything else is real: files, tools, hooks, the session.
+
+pub(super) mod activity;
+pub(super) mod heard;
+mod story;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Context;
+use rind_audit::PLUGIN;
+
+use self::activity::{Kind, TurnActivity};
+use self::story::Story;
+use super::args::{DemoArgs, ShowArgs};
+use super::environment::{environment, paths};
+use super::exit_code::{ExitStatus, bail_usage};
+use super::programs::Programs;
+use super::render::trace::Detail;
+use super::{carried, open, render, run};
+use rind_lib::grant::ask::GrantOptions;
+use rind_lib::lock::lock;
+use rind_lib::paths::Paths;
+use rind_lib::plugin::load::PluginSet;
+use rind_lib::plugin::startable::StartableSet;
+use rind_lib::provider::Selected;
+use rind_lib::provider::scripted::Scripted;
+use rind_lib::tool::policy::PolicyMode;
+use rind_operator::confinement;
+use rind_operator::host::{HostParts, OperatorHost};
+use rind_operator::load::PluginLoad;
+use rind_operator::settings::{ModelSelection, PluginSelection};
+use rind_operator::setup::OperatorSetup;
+
+/// The plugins that are the core, in the order of their priorities. Each has something to do in the
+/// long story.
+pub(super) const CORE: [&str; 10] = include!("../../../../../plugins/core.json");
+
+pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
+    let story = if args.all { &story::ALL } else { &story::SHORT };
+    let here = paths(None)?;
+    let folder = tempfile::Builder::new()
+        .prefix("rind-demo-")
+        .tempdir()
+        .context("create a temporary folder")?;
+    let paths = Paths {
+        data: folder.path().join("data"),
+        workspace: folder.path().join("tide-station"),
+        ..here.clone()
+    };
+    let workspace = &paths.workspace;
+    story
+        .write_files(workspace)
+        .with_context(|| format!("write the files of the demo to {}", workspace.display()))?;
+    let model = ModelSelection {
+        set: story.settings.iter().map(ToString::to_string).collect(),
+        ..ModelSelection::default()
+    };
+    let mut setup = OperatorSetup::read(environment(), here, &model, None)?;
+    // Load only the bundled plugins: the settings of the story must not depend on plugins of this
+    // machine.
+    let load = PluginLoad::new(&setup, &PluginSelection::default(), GrantOptions::default())?
+        .only_in(folders()?)
+        .at(&paths);
+    let plugins = load.load().await.context("load plugins")?;
+    setup.paths = paths;
+    let paths = &setup.paths;
+    let plugins = Arc::new(plugins);
+    render::plugins::warn_left_out(&plugins);
+    check_core(&plugins)?;
+    story.write_learnt(&plugins.stores())?;
+    if !args.json {
+        introduce(story, &plugins, &paths.workspace);
+    }
+    let (approver, questions) = open::approver(false);
+    let parts = HostParts {
+        skills: Arc::default(),
+        provider: Selected {
+            provider: Arc::new(Scripted::from_toml(story.script)?),
+            model: story.model.to_owned(),
+            why: "this is the demo".to_owned(),
+            is_stand_in: false,
+        },
+        plugins: StartableSet::check(plugins.clone())?,
+        mode: PolicyMode {
+            yes: true,
+            dry_run: false,
+            has_terminal: false,
+        },
+        approver,
+        commands: confinement::find(&setup).await?.commands(),
+    };
+    let host = OperatorHost::new(&setup, parts).await?;
+    let session = host.session(None)?;
+    let id = session.id().clone();
+    let acted = Arc::new(Mutex::new(TurnActivity::default()));
+    let watched = acted.clone();
+    let show = ShowArgs {
+        json: args.json,
+        trace: (!args.all).then_some(Detail::Short),
+    };
+    let watch = move |event: &_| lock(&watched).see(event);
+    let mut exit = run::turn(
+        session,
+        questions,
+        story.prompt,
+        show,
+        Programs::watching(watch),
+    )
+    .await?;
+    if args.all && exit == ExitStatus::Done {
+        let mut acted = std::mem::take(&mut *lock(&acted));
+        exit = judge(&mut acted, &plugins, paths, &id, args.json)?;
+    }
+    if args.keep {
+        render::note(&format!("kept in {}", folder.keep().display()));
+    }
+    Ok(exit)
+}
+
+/// Shows the actions of each plugin. The demo fails if a core plugin did nothing.
+fn judge(
+    acted: &mut TurnActivity,
+    plugins: &PluginSet,
+    paths: &Paths,
+    session: &str,
+    is_json: bool,
+) -> anyhow::Result<ExitStatus> {
+    let names = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
+    let loaded: Vec<&str> = names.collect();
+    let is_loaded = |name: &str| loaded.contains(&name);
+    for line in heard::take() {
+        acted.add(&line.plugin, Kind::Logged, line.text);
+    }
+    if is_loaded(PLUGIN) {
+        let checked = super::audit::checked(paths, session)?.unwrap_or_default();
+        match checked.broken {
+            Some(why) => render::warn(&format!("the log of {PLUGIN} is broken: {why}")),
+            None if !checked.gaps.is_empty() => {
+                let gap = &checked.gaps[0];
+                render::warn(&format!("the log of {PLUGIN} has a gap: {gap}"));
+            }
+            None if checked.lines.is_empty() => {}
+            None => {
+                let lines = render::count(checked.lines.len() as u64, "line");
+                let whole =
+                    format!("a log of {lines}; checked: each holds the hash of the one before");
+                acted.add(PLUGIN, Kind::Left, whole);
+            }
+        }
+    }
+    if !is_json {
+        let others = loaded.iter().filter(|name| !CORE.contains(name));
+        let shown = CORE.iter().chain(others).copied();
+        render::activity::report(acted, shown, is_loaded);
+    }
+    let did_nothing = |name: &&&str| {
+        !acted
+            .get(name)
+            .is_some_and(activity::PluginActivity::is_any)
+    };
+    let idle: Vec<&&str> = CORE.iter().filter(did_nothing).collect();
+    if !is_json {
+        let n_acted = CORE.len() - idle.len();
+        render::note(&format!("{n_acted} of {} core plugins acted", CORE.len()));
+    }
+    for name in &idle {
+        let what = if is_loaded(name) {
+            "is loaded and was not active in this turn"
+        } else {
+            "is not loaded; `rind plugin list` says why"
+        };
+        render::warn(&format!("{name} {what}"));
+    }
+    Ok(ExitStatus::of(idle.is_empty()))
+}
+
+/// Returns the folders of the plugins of this installation, and the examples, which only demos
+/// load: a tool that greets is nothing to offer in real work.
+fn folders() -> anyhow::Result<Vec<PathBuf>> {
+    let folders = environment().managed_folders()?.into_iter();
+    Ok(folders.chain([carried::examples()]).collect())
+}
+
+/// A demo without a single core plugin would show nothing.
+fn check_core(plugins: &PluginSet) -> anyhow::Result<()> {
+    let is_core = |name: &str| CORE.contains(&name);
+    if plugins.plugins.iter().any(|p| is_core(&p.manifest.name)) {
+        return Ok(());
+    }
+    let folders = environment().managed_folders()?.into_iter();
+    let folders: Vec<_> = folders.map(|folder| folder.display().to_string()).collect();
+    bail_usage!(
+        "no core plugin runs, so there is nothing to show; they were looked for in {}, and `rind plugin list` says why others do \
+         not run",
+        folders.join(", ")
+    )
+}
+
+fn introduce(story: &Story, plugins: &PluginSet, workspace: &Path) {
+    render::say(render::styled(render::BOLD, story.title));
+    render::note(&format!(
+        "workspace {}, the model is a script, every tool call is answered with yes",
+        workspace.display()
+    ));
+    if !story.learnt.is_empty() {
+        render::note("the stores of the quartermasters are filled as if after 60 turns");
+    }
+    for setting in story.settings {
+        render::note(&render::one_line(&format!("--set {setting}"), 100));
+    }
+    if story.is_for_all {
+        let took: Duration = plugins.plugins.iter().map(|plugin| plugin.load_time).sum();
+        let n = render::count(plugins.plugins.len() as u64, "plugin");
+        render::note(&format!("{n} loaded in {} ms", took.as_millis()));
+    } else {
+        plugins
+            .plugins
+            .iter()
+            .for_each(|plugin| render::plugins::loaded(plugin));
+    }
+    render::say("");
+}

@@ -1,0 +1,219 @@
+//! Checks the confinement of `bash` commands.
+
+use super::{Check, wrong_settings};
+use rind_lib::tool::builtin::Confining;
+use rind_lib::tool::process::CgroupPlace;
+use rind_lib::tool::process::confine::{Limits, Mechanism, Report};
+use rind_lib::tool::sandbox::Need;
+use rind_operator::confinement::{self, CommandConfinement};
+use rind_operator::setup::OperatorSetup;
+
+/// Parts of Landlock, with the version that they came with.
+const PARTS: [(u32, &str); 5] = [
+    (3, "files"),
+    (4, "TCP ports"),
+    (5, "device commands"),
+    (6, "signals"),
+    (9, "Unix sockets"),
+];
+
+pub(super) async fn checks(setup: &OperatorSetup) -> Vec<Check> {
+    let sandbox = match confinement::find(setup).await {
+        Ok(sandbox) => sandbox,
+        Err(error) => return vec![wrong_settings(&error)],
+    };
+    let mut checks = vec![bash(&sandbox).named("commands")];
+    let Ok(detected) = &sandbox.detected else {
+        return checks;
+    };
+    let report = &detected.report;
+    let mechanism = &detected.confinement.mechanism;
+    let filtered = if mechanism.is_apart() {
+        "mounts, namespaces, tracing, kernel modules and keys, io_uring, set-id modes, typing into terminals"
+    } else {
+        "the same as in namespaces, and besides limits, priority and scheduling of other processes, and shared memory, \
+         semaphores and queues"
+    };
+    checks.push(apart(mechanism, detected.passed_over.as_deref()).named("namespaces"));
+    checks.extend(report.landlock.map(landlock));
+    checks.extend([
+        Check::ok(format!("filtered: {filtered}")).named("system calls"),
+        limits(&detected.confinement.limits, mechanism, report).named("limits of bash"),
+        cgroup(report).named("group of bash"),
+        network(detected.confinement.network, report).named("network of bash"),
+        signals(report).named("signals"),
+        user().named("user"),
+    ]);
+    checks
+}
+
+fn bash(sandbox: &CommandConfinement) -> Check {
+    let free = "a command of bash can do everything that you can: read your keys, write your files, use the network";
+    let way = "allow user namespaces, or install bubblewrap (the program `bwrap`), or use Linux 6.2 or newer with Landlock \
+     switched on";
+    let unconfined = "or set `bash = \"when-possible\"` in [sandbox] of config.toml, which runs commands with all your rights on \
+                      this machine";
+    match (sandbox.quiet_commands().confining, &sandbox.detected) {
+        (Confining::Confined(_), Ok(detected)) => {
+            let by = match &detected.confinement.mechanism {
+                Mechanism::Namespaces => "namespaces of its own".to_owned(),
+                Mechanism::Landlock => "Landlock".to_owned(),
+                Mechanism::Bwrap(path) => path.display().to_string(),
+            };
+            Check::ok(format!("bash runs confined by {by} and a system call filter"))
+            .means("its commands change the workspace and a temporary folder only, and read besides that only the system and \
+             its tools")
+        }
+        (Confining::Refused(why), _) => Check::required(why)
+            .means("bash is refused: its commands must run confined")
+            .todo(format!("{way}; {unconfined}")),
+        (Confining::Retried(_), _) => {
+            let why = sandbox.why_refused().unwrap_or_default();
+            let todo = if why.contains("overlaps") {
+                "work in another folder, or put Rind's own elsewhere with RIND_HOME"
+            } else {
+                "remove the cause (free disk space, raise a limit, correct [sandbox] of config.toml); if it stays, choose \
+                 another `mechanism` in [sandbox]"
+            };
+            Check::required(format!("confining bash failed: {why}"))
+                .means("bash is refused until its commands can be confined; each call tries again")
+                .todo(todo)
+        }
+        _ if sandbox.config.need() == Need::Off => {
+            Check::weaker("`bash = \"off\"` in [sandbox] of config.toml")
+                .means(free)
+                .todo("take that line out")
+        }
+        _ => {
+            let why = sandbox.why_refused().unwrap_or_default();
+            Check::weaker(format!("bash runs unconfined: {why}"))
+                .means(free)
+                .todo(way)
+        }
+    }
+}
+
+/// Reports the mechanism in use, and the limits of a weaker one.
+fn apart(mechanism: &Mechanism, passed_over: Option<&str>) -> Check {
+    if mechanism.is_apart() {
+        let by = match mechanism {
+            Mechanism::Bwrap(path) => format!("made by {}", path.display()),
+            _ => "made by rind".to_owned(),
+        };
+        let why = passed_over.map_or_else(String::new, |why| format!(" ({why})"));
+        return Check::ok(format!(
+            "{by}: other processes and personal files are not there; everything ends with the call{why}"
+        ));
+    }
+    let why = passed_over.unwrap_or("`mechanism = \"landlock\"` in [sandbox] of config.toml");
+    Check::weaker(format!("none: {why}"))
+        .means(
+            "a command sees that other files and processes exist, can change permissions and times of your files elsewhere \
+             (not what is in them), and can write the repository's settings and hooks, which are looked at only afterwards",
+        )
+        .todo("allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns), or \
+         install bubblewrap")
+}
+
+fn limits(limits: &Limits, mechanism: &Mechanism, report: &Report) -> Check {
+    let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
+    let (processes, temporary) = if mechanism.is_apart() {
+        (
+            format!("{} processes", limits.processes),
+            format!(", {} in its temporary folder", mib(limits.temporary_bytes)),
+        )
+    } else {
+        let most = limits.processes_among_others();
+        (
+            format!("{most} processes together with your others"),
+            String::new(),
+        )
+    };
+    let found = format!(
+        "a command has {} of memory, {processes}, {} a file, {} of a disk{temporary}, and a lower priority than others; no core \
+         dumps, and no descriptors but its own",
+        mib(limits.memory_bytes),
+        mib(limits.file_bytes),
+        mib(limits.disk_bytes),
+    );
+    if !report.bounds_processes {
+        return Check::weaker(found)
+            .means("processes are not counted for root: a command can start as many as the machine has room for")
+            .todo("run rind as an ordinary user, or on Linux 6.14 or newer where it makes namespaces itself");
+    }
+    Check::ok(found)
+}
+
+/// Reports whether each command is in a control group. Not a weakness: the limits hold without one.
+fn cgroup(report: &Report) -> Check {
+    let place = match CgroupPlace::here() {
+        Ok(_) if !report.cgroup => Err("a command could not be moved into one"),
+        place => place,
+    };
+    match place {
+        Ok(place) if place.controllers.is_empty() => Check::ok(
+            "a command ends as a whole, by its cgroup; memory, processes and processors are not handed on to it and bounded \
+             by other means",
+        ),
+        Ok(place) => Check::ok(format!(
+            "a command ends as a whole, by its cgroup, which also bounds {}",
+            place.controllers.join(", ")
+        )),
+        Err(why) => Check::ok(format!("no cgroup for commands: {why}"))
+            .means("their limits are checked four times a second, and their processes ended one after the other"),
+    }
+}
+
+fn landlock(version: u32) -> Check {
+    let named = |wanted: bool| {
+        let parts = PARTS
+            .iter()
+            .filter(|(since, _)| (*since <= version) == wanted);
+        parts.map(|(_, part)| *part).collect::<Vec<_>>().join(", ")
+    };
+    let mut found = format!("version {version}: {}", named(true));
+    let without = named(false);
+    if !without.is_empty() {
+        found.push_str(&format!("; not {without}"));
+    }
+    Check::ok(found).named("landlock")
+}
+
+fn network(is_on: bool, report: &Report) -> Check {
+    if is_on {
+        return Check::weaker("on: `network = true` in [sandbox] of config.toml")
+            .means("a command can send what it reads to anybody")
+            .todo("take that line out");
+    }
+    let unix = if report.unix_sockets {
+        "Unix sockets only in the workspace"
+    } else {
+        "and no Unix sockets"
+    };
+    let loopback = if report.loopback {
+        "off; a command reaches its own servers on 127.0.0.1 and nothing else"
+    } else {
+        "off, loopback included"
+    };
+    Check::ok(format!("{loopback}, {unix}"))
+}
+
+fn signals(report: &Report) -> Check {
+    if report.can_signal {
+        return Check::weaker("a confined command can end your other programs")
+            .means("it cannot read or change them")
+            .todo("use Linux 6.12 or newer");
+    }
+    Check::ok("a confined command reaches no process outside")
+}
+
+fn user() -> Check {
+    if rustix::process::geteuid().is_root() {
+        return Check::weaker("root")
+            .means(
+                "commands may read the system, and of it what only root may, such as /etc/shadow",
+            )
+            .todo("run rind as an ordinary user");
+    }
+    Check::ok("not root")
+}

@@ -1,0 +1,200 @@
+//! Checks the requirements of plugins: the engine, its deadlines, the compiler, the cache, and for
+//! authors the target.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::super::args::PluginArgs;
+use super::super::environment::environment;
+use super::super::render;
+use super::Check;
+use rind_author::{TARGET, has_target};
+use rind_lib::grant::ask::GrantOptions;
+use rind_lib::grant::held::HeldFolder;
+use rind_lib::paths::Paths;
+use rind_lib::plugin::load::{LeftOut, PluginSet, Why};
+use rind_lib::plugin::startable::StartableSet;
+use rind_lib::plugin::trial;
+use rind_operator::load::PluginLoad;
+use rind_operator::managed::MANAGED_VARIABLE;
+use rind_operator::settings::PluginSelection;
+use rind_operator::setup::OperatorSetup;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(super) async fn checks(setup: &OperatorSetup) -> Vec<Check> {
+    let selection = PluginSelection {
+        is_local_only: true,
+        ..PluginSelection::default()
+    };
+    let load = match PluginLoad::new(setup, &selection, GrantOptions::default()) {
+        Ok(load) => load,
+        Err(error) => return vec![super::wrong_settings(&error)],
+    };
+    vec![
+        engine().named("sandbox of plugins"),
+        cache(&load).named("compile cache"),
+        compiler(&load).await.named("compiler"),
+    ]
+}
+
+fn engine() -> Check {
+    match trial::stops_endless_loop() {
+        Ok(took) => Check::ok(format!(
+            "starts, and stops an endless loop after {}",
+            time(took)
+        )),
+        Err(error) => Check::required(error.to_string())
+            .means("no plugin can run, or none can be stopped")
+            .todo("run on a 64-bit system that allows memory to be made executable"),
+    }
+}
+
+fn cache(load: &PluginLoad) -> Check {
+    let options = load.options();
+    match trial::opens_cache(&options.cache, &options.cache_key) {
+        Ok(()) => Check::ok(format!(
+            "{}, private and writable; its key is {}",
+            options.cache.display(),
+            options.cache_key.display()
+        ))
+        .means("compiled code is used only with a signature made with that key"),
+        Err(error) => Check::required(error.to_string())
+            .means("plugins cannot be loaded")
+            .todo("make the folder yours and writable, or set RIND_HOME"),
+    }
+}
+
+async fn compiler(load: &PluginLoad) -> Check {
+    let options = load.options();
+    let compiler = &options.compiler;
+    let compiled = trial::compiles(compiler, &options.cache).await;
+    match (&compiler.helper, compiled) {
+        (Some(_), Ok((_, Some(why)))) => Check::weaker(format!(
+            "in a process of its own that the kernel does not confine: {why}"
+        ))
+        .means(
+            "a fault in the compiler, or in the processes that render templates of prompts and read packages for `rind skill derive`, \
+             would give a plugin, a template or a package what you can read and write",
+        )
+        .todo("use Linux 6.2 or newer with Landlock switched on"),
+        (Some(_), Ok((took, None))) => Check::ok(format!(
+            "in a process of its own, at most {} s and {} MiB; the smallest component takes {}",
+            compiler.time_limit.as_secs(),
+            compiler.memory_limit >> 20,
+            time(took)
+        )),
+        (None, Ok(_)) => Check::weaker("on a thread of this process")
+            .means("a component made to be hard to compile takes memory and processor time until rind ends"),
+        (_, Err(error)) => Check::required(error.to_string())
+            .means("plugins that are not in the cache cannot be loaded"),
+    }
+}
+
+/// Plugins that a session in this folder would have, and the settings that they were loaded with.
+pub(super) struct Found {
+    pub(super) plugins: PluginSet,
+    load: PluginLoad,
+}
+
+impl Found {
+    /// Returns the content of the project, if it is trusted.
+    pub(super) fn held(&self) -> Option<&Arc<HeldFolder>> {
+        self.load.held()
+    }
+
+    /// Returns the setup that they were loaded by.
+    pub(super) fn setup(&self) -> &OperatorSetup {
+        self.load.setup()
+    }
+}
+
+/// Loads the plugins that a session in this folder would have, without questions.
+pub(super) async fn find() -> Result<Found, Check> {
+    let load = super::super::plugin::load_of(&PluginArgs::default()).await;
+    let load = load.map_err(|error| Check::required(format!("{error:#}")))?;
+    let plugins = load.load().await;
+    Ok(Found {
+        plugins: plugins.map_err(|error| Check::required(error.to_string()))?,
+        load,
+    })
+}
+
+/// Whether the plugins run that a session in this folder would have.
+pub(super) fn loaded(found: &Found) -> Check {
+    let (paths, plugins) = (&found.setup().paths, &found.plugins);
+    let running = render::count(plugins.plugins.len() as u64, "plugin");
+    if let Err(error) = StartableSet::check(plugins) {
+        let workspace = paths.workspace.display();
+        return Check::required(error.to_string())
+            .means(format!("`rind run` in {workspace} starts no session"))
+            .todo("fix the cause; `rind plugin list` shows every plugin");
+    }
+    let (missed, off): (Vec<&LeftOut>, Vec<&LeftOut>) = plugins
+        .left_out
+        .iter()
+        .partition(|left| matches!(left.why, Why::Failed(_) | Why::Held(_)));
+    let said = |all: &[&LeftOut]| -> String {
+        let all = all.iter();
+        all.map(|left| format!("; {}: {}", left.name, left.why))
+            .collect()
+    };
+    let refused = plugins.refused.iter().map(|text| format!("; {text}"));
+    let idle = plugins.plugins.iter().filter(|plugin| !plugin.is_called());
+    let idle = idle.map(|plugin| {
+        let name = &plugin.manifest.name;
+        format!("; {name}: {}", render::plugins::NEVER_CALLED)
+    });
+    let collisions = plugins.tool_collisions().into_iter();
+    let collisions = collisions.map(|collision| format!("; {collision}"));
+    let refused = refused.chain(idle).chain(collisions);
+    let mut refused = said(&missed) + &refused.collect::<String>();
+    let replaced = environment().replaced_plugins();
+    if !replaced.is_empty() {
+        refused.push_str(&format!(
+            "; {} takes the place of those that rind carries: {}",
+            MANAGED_VARIABLE,
+            replaced.join(", ")
+        ));
+    }
+    let found = format!("{running} would run here{refused}{}", said(&off));
+    if refused.is_empty() {
+        return Check::ok(found);
+    }
+    Check::weaker(found)
+        .means("what they guard or offer is missing; no setting or grant relies on them")
+        .todo("see `rind plugin list`")
+}
+
+/// Whether plugins can be compiled from their sources. Asked in a folder of Rind's own: a project's
+/// toolchain file could make rustup install something.
+pub(super) async fn target(paths: &Paths) -> Check {
+    let cancel = CancellationToken::new();
+    let asked = tokio::time::timeout(PATIENCE, has_target(&paths.data, &cancel)).await;
+    let missing = |found: String, todo: &str| {
+        Check::missing(found)
+            .means("compiled plugins still run; `rind plugin build` cannot compile those in Rust")
+            .todo(todo)
+    };
+    match asked {
+        Ok(Ok(true)) => Check::ok(format!("{TARGET} is installed")),
+        Ok(Ok(false)) => missing(
+            format!("{TARGET} is not installed"),
+            &format!("rustup target add {TARGET}"),
+        ),
+        Ok(Err(error)) => missing(
+            error.to_string(),
+            "install Rust from rustup.rs, to write plugins in it",
+        ),
+        Err(_) => missing(
+            format!("rustc did not answer within {} s", PATIENCE.as_secs()),
+            "run `rustc --print sysroot` to see why",
+        ),
+    }
+}
+
+fn time(took: Duration) -> String {
+    render::millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,128 @@
+//! Changes of a file of settings: some values change, and the rest of the file stays the same.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use toml_edit::{DocumentMut, Item, Table, Value};
+
+use super::exit_code::Usage;
+use rind_lib::disk::{private_folder, replace_private};
+
+/// Sets values under their keys. A new file begins with `head`. Returns whether that changed
+/// anything.
+pub(super) fn set(file: &Path, head: &str, values: &[(&[&str], Value)]) -> anyhow::Result<bool> {
+    // Edit the target of a symlink, and keep the symlink.
+    let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let (head, text) = match fs::read_to_string(file) {
+        Ok(text) => ("", text),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => (head, String::new()),
+        Err(e) => return Err(e.into()),
+    };
+    let mut document: DocumentMut = text.parse()?;
+    let mut is_news = false;
+    for (keys, value) in values {
+        is_news |= set_one(document.as_table_mut(), keys, value)?;
+    }
+    if !is_news {
+        return Ok(false);
+    }
+    if let Some(folder) = file.parent() {
+        private_folder(folder)?;
+    }
+    // Prepend the head as text: in an otherwise empty document, a parsed comment would move after
+    // the table.
+    replace_private(file, format!("{head}{document}").as_bytes())?;
+    Ok(true)
+}
+
+fn set_one(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::Result<bool> {
+    let (last, sections) = keys.split_last().context("no key")?;
+    let mut table = table;
+    for (n, key) in sections.iter().enumerate() {
+        table = inner(table, key).ok_or_else(|| Usage(format!("its `{key}` is not a table")))?;
+        // A table that contains only tables needs no header line.
+        table.set_implicit(n + 1 < sections.len());
+    }
+    let before = table.get(last).and_then(Item::as_value);
+    if before.is_some_and(|before| before.to_string().trim() == value.to_string().trim()) {
+        return Ok(false);
+    }
+    table.insert(last, Item::Value(value.clone()));
+    Ok(true)
+}
+
+/// The table of this name, made when it is not there.
+fn inner<'a>(above: &'a mut Table, name: &str) -> Option<&'a mut Table> {
+    let item = above
+        .entry(name)
+        .or_insert_with(|| Item::Table(Table::new()));
+    if let Some(inline) = item.as_inline_table() {
+        *item = Item::Table(inline.clone().into_table());
+    }
+    item.as_table_mut()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn switch(file: &Path, is_on: bool) -> anyhow::Result<bool> {
+        let keys: &[&str] = &["plugins", "guard", "enabled"];
+        set(file, "# mine\n", &[(keys, is_on.into())])
+    }
+
+    fn written(before: &str, is_on: bool) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.toml");
+        fs::write(&file, before).unwrap();
+        switch(&file, is_on).unwrap();
+        fs::read_to_string(file).unwrap()
+    }
+
+    #[test]
+    fn a_new_file_begins_with_what_it_is_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("new.toml");
+        assert!(switch(&file, false).unwrap());
+        assert!(!switch(&file, false).unwrap());
+        let text = fs::read_to_string(file).unwrap();
+        assert_eq!(text, "# mine\n[plugins.guard]\nenabled = false\n");
+    }
+
+    #[test]
+    fn one_line_changes_and_comments_stay() {
+        assert_eq!(written("", false), "[plugins.guard]\nenabled = false\n");
+        let before = "# mine\n[agent]\nmax_steps = 5 # few\n\n[plugins.guard]\nenabled = false\npriority = 3\n";
+        assert_eq!(
+            written(before, true),
+            before.replace("enabled = false", "enabled = true")
+        );
+        assert_eq!(
+            written("plugins = { guard = { priority = 3 } }\n", false),
+            "[plugins.guard]\npriority = 3\nenabled = false\n"
+        );
+    }
+
+    #[test]
+    fn several_values_are_set_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.toml");
+        let name: &[&str] = &["provider", "name"];
+        let model: &[&str] = &["provider", "model"];
+        set(&file, "", &[(name, "ollama".into()), (model, "m".into())]).unwrap();
+        let text = fs::read_to_string(file).unwrap();
+        assert_eq!(text, "[provider]\nname = \"ollama\"\nmodel = \"m\"\n");
+    }
+
+    #[test]
+    fn a_file_that_is_not_toml_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.toml");
+        for text in ["[plugins", "plugins = 3\n"] {
+            fs::write(&file, text).unwrap();
+            assert!(switch(&file, false).is_err());
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Events as lines of JSON in a file, as `--json` prints them, for programs that follow a session.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::exit_code::Usage;
+use super::render;
+use rind_lib::event::Stamped;
+
+/// A file that events are appended to. Once it could not be written, it is not written any more.
+pub(super) struct EventFile {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl EventFile {
+    /// Opens the file, which is made for its owner alone when it is missing.
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+        let mut options = OpenOptions::new();
+        let opened = options.append(true).create(true).mode(0o600).open(path);
+        let file = opened.with_context(|| Usage(format!("open {} of --events", path.display())))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: Some(file),
+        })
+    }
+
+    /// Appends an event. A write error is reported once, and the turn continues.
+    pub(super) fn write(&mut self, event: &Stamped) {
+        let Some(file) = &mut self.file else {
+            return;
+        };
+        let line = serde_json::to_string(event).map_err(std::io::Error::from);
+        let written = line.and_then(|line| append(file, &(line + "\n")));
+        if let Err(error) = written {
+            self.file = None;
+            render::warn(&format!(
+                "cannot write to {} of --events, so it ends before this event: {error}",
+                self.path.display()
+            ));
+        }
+    }
+}
+
+/// Appends a whole line, or truncates a partial write: readers must not find half a line.
+fn append(file: &mut File, line: &str) -> std::io::Result<()> {
+    let before = file.metadata().ok().filter(|found| found.is_file());
+    let written = file.write_all(line.as_bytes());
+    if written.is_err()
+        && let Some(before) = before
+        && let Ok(now) = file.metadata()
+        && now.len().saturating_sub(before.len()) < line.len() as u64
+    {
+        // If truncation fails too, the last line stays torn.
+        let _ = file.set_len(before.len());
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_file_is_private_and_a_full_disk_leaves_no_half_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events");
+        let mut file = EventFile::open(&path).unwrap().file.unwrap();
+        append(&mut file, "one\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n");
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let mut full = OpenOptions::new().append(true).open("/dev/full").unwrap();
+        assert!(append(&mut full, "two\n").is_err());
+        assert!(EventFile::open(folder.path()).is_err());
+    }
+}

@@ -1,0 +1,83 @@
+//! Exit codes, documented in `host/docs/get-started.md` and in `--help`.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use rind_lib::grant::policy::PolicyError;
+use rind_lib::point::payload::StopReason;
+use rind_lib::{agent, config, plugin, provider, session};
+pub(super) use rind_operator::usage::{Usage, bail_usage};
+
+/// Exit status of the program, with its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExitStatus {
+    /// The turn is done, the command did its work.
+    Done = 0,
+    /// The model, the host or a plugin failed; the error is on standard error.
+    Failed = 1,
+    /// The command line or a settings file is wrong. `clap` uses it too.
+    Usage = 2,
+    /// A hook or the policy ended the turn.
+    Blocked = 3,
+    /// The step limit ended the turn.
+    MaxSteps = 4,
+    Interrupted = 130,
+}
+
+impl ExitStatus {
+    /// Returns `Done` for a command that did its work, or else `Failed`.
+    pub(super) fn of(is_done: bool) -> Self {
+        if is_done { Self::Done } else { Self::Failed }
+    }
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(exit: ExitStatus) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+impl From<StopReason> for ExitStatus {
+    fn from(stop: StopReason) -> Self {
+        match stop {
+            StopReason::Done => Self::Done,
+            StopReason::MaxSteps => Self::MaxSteps,
+            StopReason::Blocked => Self::Blocked,
+            StopReason::Cancelled => Self::Interrupted,
+            StopReason::Failed => Self::Failed,
+        }
+    }
+}
+
+pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
+    use session::Error::{Ambiguous, Elsewhere, NoneYet, Unknown};
+    let is_usage = |cause: &(dyn Error + 'static)| {
+        cause.is::<config::Error>()
+            || cause.is::<PolicyError>()
+            || cause.is::<Usage>()
+            // Failures of the provider during a turn are events; at this point the error is a wrong
+            // name, a missing key or a bad script.
+            || cause.is::<provider::Error>()
+            || matches!(
+                cause.downcast_ref(),
+                Some(Unknown { .. } | NoneYet { .. } | Ambiguous { .. } | Elsewhere { .. })
+            )
+    };
+    let is_refused = |cause: &(dyn Error + 'static)| {
+        use plugin::Error::{Relied, Required};
+        matches!(cause.downcast_ref(), Some(agent::Error::Guard(_)))
+            || matches!(cause.downcast_ref(), Some(Required { .. } | Relied { .. }))
+    };
+    // Check the error itself too: `chain` yields a wrapper for its outermost context, which does
+    // not downcast.
+    if error.is::<Usage>() || error.chain().any(is_usage) {
+        ExitStatus::Usage
+    } else if error.chain().any(is_refused) {
+        ExitStatus::Blocked
+    } else {
+        ExitStatus::Failed
+    }
+}
+
+pub(super) const HELP: &str = "Exit codes: 0 done · 1 failed · 2 wrong usage or settings · 3 blocked by a hook or the policy · \
+                               4 step limit reached · 130 interrupted";

@@ -1,0 +1,92 @@
+//! Polls files of plugins: those of a source here, those of cases in `case::watch`.
+//!
+//! Polling is used because file system events are lost on shared and layered file systems, such as
+//! those of containers, and there are a few dozen files at most.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rind_lib::plugin::manifest::Manifest;
+
+/// Time between two looks at the files.
+pub(super) const LOOK: Duration = Duration::from_millis(250);
+
+/// Maximum depth of scanned folders.
+const MAX_DEPTH: usize = 8;
+
+/// Maximum number of scanned files.
+const MAX_FILES: usize = 10_000;
+
+/// Folders that builds and tools write.
+const WRITTEN: &[&str] = &["target", "node_modules", "__pycache__", "dist", "build"];
+
+/// Files with their times of change and sizes.
+pub(super) type Files = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
+
+/// Finds the source files of a plugin: all except its component, build outputs and hidden files.
+pub(super) fn of(dir: &Path) -> Files {
+    let component = Manifest::read(dir, None).ok();
+    let component = component.and_then(|manifest| manifest.component_path(dir));
+    let mut found = Files::new();
+    let is_source = |name: &str| !name.starts_with('.') && !WRITTEN.contains(&name);
+    within(&mut found, dir, MAX_DEPTH, &is_source);
+    found.retain(|path, _| component.as_ref() != Some(path) && !is_lock(path));
+    found
+}
+
+/// Whether a build writes the file into the source folder.
+fn is_lock(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "Cargo.lock")
+}
+
+/// Waits until the files differ from `before` and are at rest. Returns one that changed.
+pub(super) async fn change(before: &Files, look: impl Fn() -> Option<Files>) -> PathBuf {
+    let mut last = before.clone();
+    loop {
+        tokio::time::sleep(LOOK).await;
+        // Wait for a missing folder: a build may be replacing it.
+        let Some(now) = look() else {
+            continue;
+        };
+        let is_at_rest = now == last;
+        if is_at_rest && let Some(path) = differing(before, &now) {
+            return path.to_owned();
+        }
+        last = now;
+    }
+}
+
+/// Returns a file that is not the same in both.
+pub(super) fn differing<'a>(before: &'a Files, now: &'a Files) -> Option<&'a Path> {
+    let is_other = |path: &&PathBuf| before.get(*path) != now.get(*path);
+    let mut all = now.keys().chain(before.keys());
+    all.find(is_other).map(PathBuf::as_path)
+}
+
+/// Adds the files of a folder and of the folders in it, so many levels deep, where `is_seen` takes
+/// the name.
+pub(super) fn within(
+    found: &mut Files,
+    folder: &Path,
+    depth: usize,
+    is_seen: &dyn Fn(&str) -> bool,
+) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if found.len() >= MAX_FILES || !is_seen(&entry.file_name().to_string_lossy()) {
+            continue;
+        }
+        if !is_folder {
+            add(found, entry.path());
+        } else if depth > 0 {
+            within(found, &entry.path(), depth - 1, is_seen);
+        }
+    }
+}
+
+pub(super) fn add(found: &mut Files, path: PathBuf) {
+    if let Ok(metadata) = path.metadata() {
+        found.insert(path, (metadata.modified().ok(), metadata.len()));
+    }
+}

@@ -1,0 +1,243 @@
+//! The first use: no model is configured, and a person is at the terminal to choose one.
+//!
+//! A key goes into `secrets.toml`, which only its owner can read; the chosen model goes into the
+//! settings. Local servers are probed for their models at their usual ports.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio_util::sync::CancellationToken;
+
+use super::environment::{environment, variable};
+use super::exit_code::Usage;
+use super::question::{Line, Screen};
+use super::render::hold::at_once;
+use super::render::{BOLD, DIM, WARN};
+use super::{edit, render, terminal};
+use rind_lib::config::{Config, Layer};
+use rind_lib::paths::Paths;
+use rind_lib::provider::endpoint::Endpoint;
+use rind_lib::provider::profile::ServerProfile;
+use rind_lib::provider::{HttpConfig, Selected, Wire, connect, issuer, local_servers};
+use rind_operator::settings::ModelSelection;
+use rind_operator::setup::OperatorSetup;
+use rind_operator::{model, secrets};
+
+/// Name of the provider whose servers have another address in a variable of their own.
+const OLLAMA: &str = "ollama";
+
+/// Variable of Ollama's own with its address, `HOST:PORT`.
+const OLLAMA_HOST: &str = "OLLAMA_HOST";
+
+/// Longest wait for a server on this machine to list its models.
+const PATIENCE: Duration = Duration::from_millis(800);
+
+/// Most models that are offered.
+const MAX_OFFERED: usize = 9;
+
+/// Model for a key of OpenRouter, whose choice is left to OpenRouter.
+const OPENROUTER_MODEL: &str = "openrouter/auto";
+
+/// A model that a server on this machine has.
+#[derive(Debug)]
+struct Offered {
+    /// Name of the provider.
+    provider: &'static str,
+    /// Name of the server for people.
+    server: &'static str,
+    url: String,
+    is_usual_url: bool,
+    model: String,
+}
+
+enum Choice {
+    Model(usize),
+    Key,
+    Demo,
+}
+
+/// Returns the provider that the person chooses now; none for the demo.
+pub(super) async fn choose(setup: &OperatorSetup) -> anyhow::Result<Option<Selected>> {
+    let paths = &setup.paths;
+    let offered = offered().await;
+    loop {
+        match ask(&offered, paths).await {
+            Some(Choice::Model(at)) => {
+                let Some(chosen) = offered.get(at) else {
+                    continue;
+                };
+                keep(paths, &chosen.settings())?;
+                break;
+            }
+            Some(Choice::Key) => {
+                if read_key(paths).await? {
+                    break;
+                }
+            }
+            Some(Choice::Demo) | None => return Ok(None),
+        }
+    }
+    again(paths).map(Some)
+}
+
+/// Selects again, from the settings just written.
+fn again(paths: &Paths) -> anyhow::Result<Selected> {
+    let config = Config::new(Layer::files(&paths.user_config())?);
+    let setup = OperatorSetup::new(environment(), paths.clone(), config);
+    model::select(&setup, &ModelSelection::default(), None)
+}
+
+/// The models of the servers on this machine.
+async fn offered() -> Vec<Offered> {
+    let ollama = variable(OLLAMA_HOST).map(|host| match host.contains("://") {
+        true => format!("{}/v1", host.trim_end_matches('/')),
+        false => format!("http://{host}/v1"),
+    });
+    let servers = local_servers().map(|(provider, server, usual)| {
+        let own = ollama.clone().filter(|_| provider == OLLAMA);
+        let url = own.unwrap_or_else(|| usual.to_owned());
+        async move {
+            let models = models(&url).await.unwrap_or_default().into_iter();
+            models.map(move |model| Offered {
+                provider,
+                server,
+                is_usual_url: url == usual,
+                url: url.clone(),
+                model,
+            })
+        }
+    });
+    let found = futures_util::future::join_all(servers).await;
+    let offered = found.into_iter().flatten();
+    offered.take(MAX_OFFERED).collect()
+}
+
+async fn models(url: &str) -> anyhow::Result<Vec<String>> {
+    let endpoint = Endpoint {
+        provider: "openai".to_owned(),
+        url: Endpoint::parse_url("openai", "address", url)?,
+        url_env: String::new(),
+        key: None,
+        key_env: String::new(),
+        advice: String::new(),
+        headers: http::HeaderMap::default(),
+        key_in: None,
+    };
+    let ms = u64::try_from(PATIENCE.as_millis())?;
+    let config = HttpConfig {
+        connect_timeout_ms: ms,
+        first_byte_timeout_ms: ms,
+        ..HttpConfig::default()
+    };
+    let server = connect(Wire::OpenaiChat, endpoint, config, ServerProfile::default())?;
+    let cancel = CancellationToken::new();
+    Ok(tokio::time::timeout(PATIENCE, server.models(&cancel)).await??)
+}
+
+impl Offered {
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        let name = self.provider.to_owned();
+        let mut all = vec![("name", name), ("model", self.model.clone())];
+        if !self.is_usual_url {
+            all.push(("base_url", self.url.clone()));
+        }
+        all
+    }
+}
+
+async fn ask(offered: &[Offered], paths: &Paths) -> Option<Choice> {
+    let head = Line::new("")
+        .styled(WARN.bold(), "? ")
+        .own("no model is set up yet");
+    let models = offered.iter().enumerate().map(|(at, model)| {
+        Line::new("  ")
+            .styled(BOLD, &(at + 1).to_string())
+            .own("  ")
+            .theirs(BOLD, &model.model)
+            .own(&format!(" of {} at ", model.server))
+            .theirs(DIM, &model.url)
+    });
+    let file = paths.config.join(secrets::FILE_NAME);
+    let key = Line::new("  ")
+        .styled(BOLD, "k")
+        .own("  paste a key of Anthropic, OpenAI or OpenRouter ")
+        .styled(
+            DIM,
+            &format!("(kept in {}, which only you can read)", file.display()),
+        );
+    let demo = Line::new("  ")
+        .styled(BOLD, "d")
+        .own("  go on with a script in place of a model ")
+        .styled(DIM, "(set a model up later: `rind init --user`)");
+    let keys = match offered.len() {
+        0 => "[k]ey or [d]emo".to_owned(),
+        1 => "[1], [k]ey or [d]emo".to_owned(),
+        n => format!("[1] to [{n}], [k]ey or [d]emo"),
+    };
+    let screen = Screen {
+        parts: vec![vec![head], models.chain([key, demo]).collect()],
+        covers: Vec::new(),
+        keys,
+        ..Screen::default()
+    };
+    let parse = |line: &str| match line.to_lowercase().as_str() {
+        "k" | "key" => Some(Choice::Key),
+        "d" | "demo" => Some(Choice::Demo),
+        number => {
+            let at = number.parse::<usize>().ok()?.checked_sub(1)?;
+            (at < offered.len()).then_some(Choice::Model(at))
+        }
+    };
+    screen.ask(parse).await
+}
+
+/// Reads a key and keeps it when its issuer takes it. Returns whether the issuer accepted it.
+async fn read_key(paths: &Paths) -> anyhow::Result<bool> {
+    let line = terminal::read_secret(|| at_once("  the key (it is not shown): ")).await;
+    at_once("\n");
+    let key = line.unwrap_or_default().trim().to_owned();
+    let Some((name, variable)) = issuer(&key) else {
+        render::warn(
+            "this is no key of Anthropic (sk-ant-…), OpenRouter (sk-or-…) or OpenAI (sk-…); keys of others go into the \
+             environment, with `base_url` and `api_key_env` in [provider]",
+        );
+        return Ok(false);
+    };
+    let file = keep_secret(&paths.config, variable, &key)?;
+    let mut settings = vec![("name", name.to_owned())];
+    if name == "openrouter" {
+        settings.push(("model", OPENROUTER_MODEL.to_owned()));
+    }
+    keep(paths, &settings)?;
+    render::note(&format!("kept {variable} in {}", file.display()));
+    let selected = again(paths)?;
+    let cancel = CancellationToken::new();
+    if let Err(error) = selected.provider.models(&cancel).await {
+        // Keep the key: it may be right and the network down; the turn reports more.
+        render::warn(&format!("{error:#}"));
+    }
+    Ok(true)
+}
+
+/// Keeps a secret in the file of the folder `config`, which only its owner can read.
+fn keep_secret(config: &Path, name: &str, value: &str) -> anyhow::Result<PathBuf> {
+    let path = config.join(secrets::FILE_NAME);
+    // Refuse a file that others can read now, not only when the secret is used.
+    secrets::read_file(&path)
+        .and_then(|_| edit::set(&path, "", &[(&[name], value.into())]))
+        .with_context(|| Usage(format!("keep {name} in {}", path.display())))?;
+    Ok(path)
+}
+
+fn keep(paths: &Paths, settings: &[(&str, String)]) -> anyhow::Result<()> {
+    let file = paths.user_config();
+    let keys: Vec<[&str; 2]> = settings.iter().map(|(key, _)| ["provider", *key]).collect();
+    let values = keys.iter().zip(settings);
+    let values: Vec<(&[&str], toml_edit::Value)> = values
+        .map(|(keys, (_, value))| (&keys[..], value.as_str().into()))
+        .collect();
+    edit::set(&file, "", &values).with_context(|| format!("change {}", file.display()))?;
+    render::note(&format!("set [provider] in {}", file.display()));
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! Questions at the terminal about permissions of plugins, and `rind plugin grants`.
+
+use std::path::Path;
+
+use futures_util::future::BoxFuture;
+
+use super::args::GrantsArgs;
+use super::exit_code::ExitStatus;
+use super::render;
+use rind_lib::grant::answers::Answers;
+use rind_lib::grant::ask::{Ask, Question, Yes};
+use rind_lib::grant::project::Projects;
+use rind_lib::paths::{ADMIN_POLICY, Paths};
+
+/// The person at the terminal, who decides on permissions of plugins.
+pub(super) struct TerminalAsk;
+
+impl Ask for TerminalAsk {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<Yes>> {
+        Box::pin(async move { super::permission::ask_plugin(question).await })
+    }
+}
+
+pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitStatus> {
+    let mut answers = Answers::read(&paths.grants())?;
+    let mut projects = Projects::read(&paths.projects())?;
+    if let Some(plugin) = &args.revoke {
+        let n_revoked = answers.revoke(plugin)?;
+        render::note(&format!(
+            "{} for {plugin} taken back",
+            render::count(n_revoked as u64, "answer")
+        ));
+        return Ok(ExitStatus::of(n_revoked > 0));
+    }
+    if let Some(project) = &args.distrust {
+        // Fall back to the given path, so that a deleted project can be forgotten.
+        let path = project.canonicalize().unwrap_or_else(|_| project.clone());
+        let was_trusted = projects.forget(&path)?;
+        let text = if was_trusted {
+            "is not trusted any more"
+        } else {
+            "was not trusted"
+        };
+        render::note(&format!("{} {text}", path.display()));
+        return Ok(ExitStatus::of(was_trusted));
+    }
+    if args.json {
+        let projects = projects.all();
+        render::json(&serde_json::json!({ "grants": answers.all(), "projects": projects }))?;
+    } else {
+        render::grants::list(
+            answers.all(),
+            projects.all(),
+            &[Path::new(ADMIN_POLICY), &paths.user_policy()],
+        );
+    }
+    Ok(ExitStatus::Done)
+}

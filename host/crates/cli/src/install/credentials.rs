@@ -1,0 +1,48 @@
+//! Credentials for registries, where `docker login` put them: `~/.docker/config.json` and the
+//! helpers that it names.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::bail;
+use docker_credential::{CredentialRetrievalError, DockerCredential};
+
+use super::super::environment::variable;
+use rind_package::registry::{Credentials, FindCredentials};
+
+/// Looks credentials up once a registry asks for some. Hosts that are not in the file get none.
+pub(super) fn find() -> FindCredentials {
+    Arc::new(|host| {
+        match docker_credential::get_credential(host) {
+            Ok(DockerCredential::UsernamePassword(user, password)) => {
+                Ok(Credentials::Password { user, password })
+            }
+            Ok(DockerCredential::IdentityToken(_)) => bail!(
+                "`docker login {host}` stored an identity token, which is not supported; log in with a password or an access token"
+            ),
+            Err(
+                CredentialRetrievalError::NoCredentialConfigured
+                | CredentialRetrievalError::ConfigNotFound,
+            ) => Ok(Credentials::Anonymous),
+            // The library reports a missing file as "not found" only if the home has no folder
+            // `.docker`.
+            Err(CredentialRetrievalError::ConfigReadError) if !has_config() => {
+                Ok(Credentials::Anonymous)
+            }
+            // Do not show the output of a helper: it may contain a password.
+            Err(CredentialRetrievalError::HelperFailure { helper, .. }) => {
+                bail!(
+                    "docker's credential helper `{helper}` has none for {host}; run `docker login {host}`"
+                )
+            }
+            Err(error) => bail!("cannot read docker's credentials for {host}: {error}"),
+        }
+    })
+}
+
+/// Whether there is a file that `docker login` wrote.
+fn has_config() -> bool {
+    let home = || Some(PathBuf::from(variable("HOME")?).join(".docker"));
+    let folder = variable("DOCKER_CONFIG").map(PathBuf::from).or_else(home);
+    folder.is_some_and(|folder| folder.join("config.json").exists())
+}

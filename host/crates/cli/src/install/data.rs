@@ -1,0 +1,110 @@
+//! Data that removed plugins have stored. It is put aside under the source of its plugin, so that
+//! another plugin of the same name does not read it, and comes back with the plugin from that
+//! source.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rind_package::source::Source;
+
+/// Maximum number of folders that are moved aside for one name and source. Only alternating
+/// installation and manual copying of a plugin reaches it.
+const MAX_ASIDE: usize = 100;
+
+/// Change of the stored data of the plugins of one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) enum StoredData {
+    /// Data of a plugin from another source, or from an unknown one, are in this folder now.
+    PutAside(PathBuf),
+    /// Data that the plugin from this source had stored before are there again.
+    Back,
+}
+
+/// Moves aside the data that the plugin has stored under its name in `plugins`. Returns the new
+/// folder, if there was data.
+pub(super) fn put_aside(
+    plugins: &Path,
+    name: &str,
+    source: Option<&Source>,
+) -> io::Result<Option<PathBuf>> {
+    let current = plugins.join(name);
+    if fs::symlink_metadata(&current).is_err() {
+        return Ok(None);
+    }
+    let aside = aside(plugins, name, source);
+    let numbered = (2..MAX_ASIDE).map(|n| numbered(&aside, n));
+    let mut free = std::iter::once(aside.clone()).chain(numbered);
+    let free = free.find(|path| fs::symlink_metadata(path).is_err());
+    let free = free.ok_or(io::ErrorKind::AlreadyExists)?;
+    fs::rename(current, &free)?;
+    Ok(Some(free))
+}
+
+/// Prepares the store of a plugin that is newly installed from this source: moves aside data left
+/// under its name by another plugin, and restores the data that was moved aside for it.
+pub(super) fn settle(plugins: &Path, name: &str, source: &Source) -> io::Result<Vec<StoredData>> {
+    let mut changes = Vec::new();
+    // The owner of existing data is unknown: a plugin that was copied there by hand, or one that an
+    // earlier version of Rind removed.
+    changes.extend(put_aside(plugins, name, None)?.map(StoredData::PutAside));
+    let aside = aside(plugins, name, Some(source));
+    if fs::symlink_metadata(&aside).is_ok() {
+        fs::rename(aside, plugins.join(name))?;
+        changes.push(StoredData::Back);
+    }
+    Ok(changes)
+}
+
+/// Folder for the data of a plugin by name and source. The `@` cannot collide: names of plugins
+/// contain none.
+fn aside(plugins: &Path, name: &str, source: Option<&Source>) -> PathBuf {
+    let Some(source) = source else {
+        return plugins.join(format!("{name}@unknown"));
+    };
+    let hash = blake3::hash(source.identity().as_bytes()).to_hex();
+    plugins.join(format!("{name}@from-{}", &hash[..16]))
+}
+
+fn numbered(path: &Path, n: usize) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!("-{n}"));
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_stays_with_its_source_and_comes_back_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let plugins = folder.path();
+        let [one, two] = ["/one", "/two"].map(|path| Source::Path(path.into()));
+        let store = |text: &str| {
+            fs::create_dir_all(plugins.join("p")).unwrap();
+            fs::write(plugins.join("p/key"), text).unwrap();
+        };
+        let stored = || fs::read_to_string(plugins.join("p/key")).ok();
+        let remove = |source: &Source| put_aside(plugins, "p", Some(source)).unwrap();
+        let install = |source: &Source| settle(plugins, "p", source).unwrap();
+
+        assert_eq!((install(&one), remove(&one)), (vec![], None));
+        store("of one");
+        assert!(remove(&one).is_some());
+        assert_eq!((install(&two), stored()), (vec![], None));
+        store("of two");
+        assert!(remove(&two).is_some());
+        assert_eq!(install(&one), [StoredData::Back]);
+        assert_eq!(stored().as_deref(), Some("of one"));
+        remove(&one);
+        // A plugin of the name is copied there without `install`, twice.
+        for name in ["p@unknown", "p@unknown-2"] {
+            store("of somebody");
+            let aside = StoredData::PutAside(plugins.join(name));
+            assert_eq!(install(&two), [aside, StoredData::Back]);
+            assert_eq!(stored().as_deref(), Some("of two"));
+            remove(&two);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Updates that request more than the installed version: the difference is shown, and has to be
+//! accepted.
+
+use anyhow::bail;
+
+use super::super::question::{Line, Screen, yes_or_no};
+use super::super::render::{BOLD, DIM, PLUGIN, WARN};
+use super::args::WiderArgs;
+use rind_lib::grant::decide::GrantFlag;
+use rind_lib::grant::{Capability, Trust, in_words};
+use rind_lib::plugin::manifest::Manifest;
+
+/// Part of an update that is more than before.
+#[derive(Clone, Debug, PartialEq)]
+enum More {
+    Capability(Capability),
+    /// The earlier manifest lowered the plugin's trust to this.
+    Trust(Trust),
+}
+
+impl More {
+    fn words(&self) -> String {
+        match self {
+            Self::Capability(capability) => format!("{} ({capability})", in_words(capability)),
+            Self::Trust(trust) => format!(
+                "be trusted as every installed plugin; before, its manifest lowered its trust to {trust}"
+            ),
+        }
+    }
+
+    fn is_accepted(&self, plugin: &str, flag: &GrantFlag) -> bool {
+        match self {
+            Self::Capability(capability) => flag.gives(plugin, capability),
+            // Only a grant of everything covers a higher trust.
+            Self::Trust(_) => flag.plugin() == plugin && flag.is_for_all(),
+        }
+    }
+}
+
+/// Lists the requests of `new` that `earlier` does not cover. If the earlier manifest cannot be
+/// read, every request is listed.
+fn more(earlier: Option<&Manifest>, new: &Manifest) -> Vec<More> {
+    let before = earlier.map(Manifest::requested).unwrap_or_default();
+    let requested = new.requested().into_iter();
+    let mut more: Vec<More> = requested
+        .filter(|asked| !before.iter().any(|had| had.covers(asked)))
+        .map(More::Capability)
+        .collect();
+    let lowered = |manifest: &Manifest| manifest.trust.filter(|trust| *trust > Trust::User);
+    if let Some(trust) = earlier.and_then(lowered)
+        && lowered(new).is_none_or(|now| now < trust)
+    {
+        more.push(More::Trust(trust));
+    }
+    more
+}
+
+/// Has a wider update accepted: by `--grant`, or by the person at the terminal.
+pub(super) async fn accept(
+    earlier: Option<&Manifest>,
+    new: &Manifest,
+    args: &WiderArgs,
+    has_terminal: bool,
+) -> anyhow::Result<()> {
+    let name = &new.name;
+    let mut more = more(earlier, new);
+    more.retain(|more| !args.grant.iter().any(|flag| more.is_accepted(name, flag)));
+    if more.is_empty() {
+        return Ok(());
+    }
+    let before = earlier.map_or("an unreadable version".to_owned(), |earlier| {
+        earlier.version.to_string()
+    });
+    if has_terminal {
+        let screen = screen(&before, new, &more);
+        if screen.approve(yes_or_no, |yes| !yes).await == Some(true) {
+            return Ok(());
+        }
+        bail!(
+            "{name} stays at {before}: you did not accept what {} asks for",
+            new.version
+        );
+    }
+    let lines: Vec<String> = more
+        .iter()
+        .map(|more| format!("\n  {}", more.words()))
+        .collect();
+    bail!(
+        "{name} stays at {before}, because {} asks for more, and there is no terminal to ask at. It may then also:{}\nrun this at a \
+         terminal, or add --grant {name}",
+        new.version,
+        lines.concat()
+    )
+}
+
+fn screen(before: &str, new: &Manifest, more: &[More]) -> Screen {
+    let head = Line::new("")
+        .styled(WARN.bold(), "? ")
+        .theirs(PLUGIN, &new.name)
+        .own(" asks for more in version ")
+        .theirs(BOLD, &new.version.to_string())
+        .own(" than in ")
+        .theirs(BOLD, before);
+    let mut wants = vec![Line::new("  it may then also:")];
+    let lines = more
+        .iter()
+        .map(|more| Line::new("    + ").theirs(BOLD, &more.words()));
+    wants.extend(lines);
+    Screen {
+        parts: vec![
+            vec![head],
+            wants,
+            vec![Line::new("  in its own words: ").theirs(DIM, &new.description)],
+        ],
+        covers: vec![Line::new("  ").styled(
+            DIM,
+            "yes installs it; what needs your permission is asked about again when it runs",
+        )],
+        keys: "[y]es or [n]o".to_owned(),
+        ..Screen::default()
+    }
+}

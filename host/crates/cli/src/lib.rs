@@ -1,0 +1,293 @@
+//! The command line: the only crate that reads arguments, the environment and the current folder.
+//!
+//! Each command is a file; all output to the user goes through `render`. Arguments and the
+//! environment are resolved once, into the settings from which `operator` builds a host. No
+//! other crate but the program may depend on this one.
+
+mod alone;
+mod approve;
+mod args;
+mod attach;
+mod audit;
+mod carried;
+mod case;
+mod chat;
+mod check;
+mod command;
+mod completion;
+mod config;
+mod demo;
+mod doctor;
+mod edit;
+mod environment;
+mod event_file;
+mod exit_code;
+mod files;
+mod first_use;
+mod grants;
+mod input;
+mod install;
+mod manual;
+mod models;
+mod open;
+mod permission;
+mod person;
+mod plugin;
+mod programs;
+mod question;
+mod render;
+mod run;
+mod serve;
+mod session;
+mod signals;
+mod skill;
+mod steer;
+mod switch;
+#[cfg(test)]
+mod table;
+mod telemetry;
+mod terminal;
+mod threads;
+mod tools;
+mod worker;
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+
+use args::{Args, ChatArgs, Command, ConfigCommand, PluginCommand, SchemaOf, SessionCommand};
+use command::helper;
+use exit_code::ExitStatus;
+use rind_lib::event;
+use rind_lib::plugin::compile;
+use rind_lib::script;
+use rind_lib::tool::process::confine;
+
+/// Time that leftover tasks have to end when the program ends.
+const SHUTDOWN: Duration = Duration::from_millis(200);
+
+/// Runs the program. `carried` contains the bundled plugins: a folder for each core plugin in
+/// `plugins`, and for each demo plugin in `examples`.
+#[must_use]
+pub fn main(carried: &'static include_dir::Dir<'static>) -> ExitCode {
+    carried::carry(carried);
+    let exit = run_program();
+    let Some(why) = render::failure() else {
+        return exit;
+    };
+    render::error(&anyhow::anyhow!("{why}"));
+    // A failed write changes the exit code only if the turn succeeded: the end of the turn says
+    // more.
+    if exit == ExitStatus::Done.into() {
+        ExitStatus::Failed.into()
+    } else {
+        exit
+    }
+}
+
+fn run_program() -> ExitCode {
+    // Run a hidden command before anything else starts: it must be alone in its process.
+    if let Some(exit) = hidden_command() {
+        return exit;
+    }
+    confine::hide_process();
+    completion::answer_shell();
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let args = match Args::try_parse_from(with_command(words)) {
+        Ok(args) => args,
+        Err(said) => return help_or_error(&said),
+    };
+    let Some(command) = args.command.or_else(chat_where_it_can) else {
+        return help_or_error(&no_command());
+    };
+    let hears_plugins = matches!(&command, Command::Demo(demo) if demo.all);
+    let limits_plugins = matches!(command, Command::Serve(_));
+    log_to_stderr(hears_plugins, is_author(&command), limits_plugins);
+    if let Err(error) = threads::check() {
+        render::error(&anyhow::Error::new(error).context(
+            "the system gives this program too few threads; raise the limit of processes (`ulimit -u`, or `pids.max` of the \
+             control group)",
+        ));
+        return ExitStatus::Failed.into();
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            render::error(&anyhow::Error::new(e).context("start the runtime"));
+            return ExitStatus::Failed.into();
+        }
+    };
+    let exit = runtime.block_on(dispatch(command)).unwrap_or_else(|error| {
+        render::error(&error);
+        exit_code::of_error(&error)
+    });
+    // Limit the shutdown: a thread that is blocked reading input would delay the exit forever.
+    runtime.shutdown_timeout(SHUTDOWN);
+    exit.into()
+}
+
+/// Inserts `chat` before options of a chat and before a first prompt, as in `rind -c` and `rind
+/// "fix the test"`. A single word stays a command, so that a misspelt command is not sent to a
+/// model.
+fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
+    const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
+    let first = words.get(1).map(|word| word.to_string_lossy());
+    let is_chat = first.is_some_and(|first| match first.starts_with('-') {
+        true => !OWN.contains(&&*first),
+        false => first.contains(char::is_whitespace),
+    });
+    if is_chat {
+        words.insert(1, "chat".into());
+    }
+    words
+}
+
+/// Returns the chat command, if no command was named and a person is at a terminal.
+fn chat_where_it_can() -> Option<Command> {
+    let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    has_terminal.then(|| Command::Chat(ChatArgs::default()))
+}
+
+/// The help that replaces a missing command.
+fn no_command() -> clap::Error {
+    let mut command = Args::command();
+    let help = command.render_help();
+    clap::Error::raw(ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, help).with_cmd(&command)
+}
+
+/// Prints the text of `clap`: the requested help, or the error in the arguments.
+fn help_or_error(said: &clap::Error) -> ExitCode {
+    let text = said.render();
+    if said.use_stderr() {
+        render::put(text.ansi());
+        ExitStatus::Usage.into()
+    } else {
+        render::answer(text.ansi());
+        ExitStatus::Done.into()
+    }
+}
+
+/// Runs a hidden command, for which Rind starts itself, if this is one.
+fn hidden_command() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    let command = args.next()?;
+    let worked = |done: Result<(), String>| {
+        done.map(|()| (String::new(), ExitStatus::Done.into()))
+            .map_err(|why| (format!("rind: {why}"), ExitStatus::Failed.into()))
+    };
+    let outcome = match command.to_str()? {
+        confine::HELPER_COMMAND => confine::helper_main(args),
+        compile::COMPILE_COMMAND => worked(compile::compile_main(args)),
+        helper::TEMPLATE_COMMAND => worked(helper::template_main(args)),
+        skill::OUTLINE_COMMAND => worked(skill::outline_main(args)),
+        _ => return None,
+    };
+    Some(match outcome {
+        Ok((text, code)) => {
+            render::answer(text);
+            code
+        }
+        Err((why, code)) => {
+            render::say(render::printable(&why));
+            code
+        }
+    })
+}
+
+async fn dispatch(command: Command) -> anyhow::Result<ExitStatus> {
+    match command {
+        Command::Chat(args) => chat::chat(args).await,
+        Command::Run(run) => run::run(run).await,
+        Command::Serve(serve) => serve::serve(serve).await,
+        Command::Demo(demo) => demo::demo(demo).await,
+        Command::Schema(schema) => match schema.of {
+            SchemaOf::Events => render::json(&event::schema()).map(|()| ExitStatus::Done),
+            SchemaOf::Hooks => render::json(&script::schema()).map(|()| ExitStatus::Done),
+            SchemaOf::Skill => {
+                render::answer(rind_lib::skill::SCHEMA);
+                Ok(ExitStatus::Done)
+            }
+            SchemaOf::Manifest => {
+                render::answer(rind_author::new::schema());
+                Ok(ExitStatus::Done)
+            }
+        },
+        Command::Config {
+            command: ConfigCommand::Show(args),
+        } => config::show(args).await,
+        Command::Init(args) => config::init(&args),
+        Command::Models(args) => models::models(args).await,
+        Command::Tools(args) => tools::tools(args).await,
+        Command::Doctor(doctor) => doctor::doctor(doctor).await,
+        Command::Completions(args) => completion::completions(&args),
+        Command::Manual(args) => manual::pages(&args),
+        Command::Skill { command } => skill::skill(command).await,
+        Command::Session { command } => match command {
+            SessionCommand::List(list) => session::list(&environment::paths(None)?, &list),
+            SessionCommand::Prompt(prompt) => session::prompt(&environment::paths(None)?, &prompt),
+            SessionCommand::Audit(args) => audit::audit(&args),
+        },
+        Command::Plugin { command } => match command {
+            PluginCommand::List(list) => plugin::list(list).await,
+            PluginCommand::Inspect(inspect) => plugin::inspect(inspect).await,
+            PluginCommand::Grants(args) => grants::grants(&environment::paths(None)?, &args),
+            PluginCommand::Enable(args) => switch::switch(args, true).await,
+            PluginCommand::Disable(args) => switch::switch(args, false).await,
+            PluginCommand::New(new) => plugin::new::new(&new),
+            PluginCommand::Build(build) => plugin::build(build).await,
+            PluginCommand::Check(args) => check::check(args).await,
+            PluginCommand::Test(args) => case::test(args).await,
+            PluginCommand::Dev(args) => plugin::dev::dev(args).await,
+            PluginCommand::Call(args) => case::call(args).await,
+            PluginCommand::Pack(pack) => install::pack(pack).await,
+            PluginCommand::Publish(args) => install::publish(args).await,
+            PluginCommand::Install(args) => install::install(args).await,
+            PluginCommand::Update(args) => install::update(args).await,
+            PluginCommand::Remove(args) => install::remove(&args),
+            PluginCommand::SearchPath(args) => install::search_path(&args),
+        },
+    }
+}
+
+/// Whether the command is for the author of a plugin, who watches its log.
+fn is_author(command: &Command) -> bool {
+    let dev = |command: &PluginCommand| matches!(command, PluginCommand::Dev(_));
+    matches!(command, Command::Plugin { command } if dev(command))
+}
+
+/// Logs are opt-in: `RIND_LOG=debug`, `RIND_LOG=plugin=info`. Log lines of plugins are also kept
+/// for a demo that reports on them. With `limits_plugins` each plugin has a number of lines a
+/// minute, unless `RIND_LOG` asks for all.
+fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool) {
+    let by_default = if shows_plugins {
+        "warn,plugin=debug"
+    } else {
+        "warn"
+    };
+    let asked = EnvFilter::try_from_env("RIND_LOG").ok();
+    let limited = (limits_plugins && asked.is_none())
+        .then(|| render::lines::Limited(render::lines::of_process()));
+    let filter = asked.unwrap_or_else(|| EnvFilter::new(by_default));
+    let stderr = tracing_subscriber::fmt::layer()
+        .with_writer(|| render::hold::LogWriter)
+        .with_ansi(render::has_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .without_time()
+        .compact()
+        .with_filter(limited)
+        .with_filter(filter);
+    let log = tracing_subscriber::registry()
+        .with(stderr)
+        .with(hears_plugins.then(demo::heard::layer));
+    // `try_init` fails only at a second call in a process, and there is none.
+    let _ = log.try_init();
+}

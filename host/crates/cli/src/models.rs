@@ -1,0 +1,67 @@
+//! `rind models`: lists the models of the provider.
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::args::ModelArgs;
+use super::environment::project_setup;
+use super::exit_code::ExitStatus;
+use super::render;
+use rind_lib::price::Prices;
+use rind_operator::model;
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ModelsArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Models {
+    pub(super) provider: String,
+    /// The model that a session would ask.
+    pub(super) chosen: String,
+    pub(super) models: Vec<Listed>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Listed {
+    pub(super) name: String,
+    /// US dollars for a million tokens of input and of output; none when no price is known.
+    pub(super) price: Option<(f64, f64)>,
+    /// Tokens of the context window; none when it is not known.
+    pub(super) window: Option<u64>,
+}
+
+pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
+    let model = args.model.selection();
+    let setup = project_setup(None, &model, false).await?;
+    let selected = model::select(&setup, &model, None)?;
+    let names = selected.provider.models(&CancellationToken::new()).await;
+    // Hide the type of the error: it is no usage error, unlike the errors of selecting a model.
+    let failed = |error| anyhow::anyhow!("{:#}", anyhow::Error::new(error));
+    let names = names.map_err(failed).context("list the models")?;
+    let prices: Prices = setup.config.section()?;
+    let found = Models {
+        provider: selected.provider.name().to_owned(),
+        chosen: selected.model,
+        models: names
+            .into_iter()
+            .map(|name| Listed {
+                price: prices.of(&name).map(|price| (price.input, price.output)),
+                window: selected.provider.profile(&name).window_tokens,
+                name,
+            })
+            .collect(),
+    };
+    match args.json {
+        true => render::json(&found)?,
+        false => render::models::list(&found, &selected.why),
+    }
+    Ok(ExitStatus::Done)
+}

@@ -1,0 +1,176 @@
+//! Opens a session for one turn (`run`) or many (`chat`), or builds the host for several sessions
+//! (`serve`). The person at the terminal answers the questions.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+
+use super::approve::{Asked, TerminalApprover};
+use super::command::{About, Commands};
+use super::grants::TerminalAsk;
+use super::permission::TerminalTrust;
+use super::terminal::ExitAtSignals;
+use super::{command, first_use, render};
+use rind_lib::grant::ask::Ask;
+use rind_lib::host::Session;
+use rind_lib::plugin::load::{OnCompile, PluginSet};
+use rind_lib::provider::Selected;
+use rind_lib::skill::Skills;
+use rind_lib::tool::approval::{Approver, DenyAll};
+use rind_lib::tool::builtin::Commands as ShellCommands;
+use rind_lib::tool::policy::ToolPolicy;
+use rind_operator::load::PluginLoad;
+use rind_operator::project::AskProject;
+use rind_operator::settings::RunSettings;
+use rind_operator::setup::OperatorSetup;
+use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
+
+/// The terminal that a run starts at. At a terminal the person is asked about trust, grants and a
+/// first model.
+struct TerminalFrontend {
+    /// Whether a person at it answers questions.
+    has_terminal: bool,
+}
+
+impl RunFrontend for TerminalFrontend {
+    fn ask_project(&self) -> Option<&dyn AskProject> {
+        self.has_terminal.then_some(&TerminalTrust)
+    }
+
+    fn ask_plugin(&self) -> Option<Arc<dyn Ask>> {
+        self.has_terminal
+            .then(|| Arc::new(TerminalAsk) as Arc<dyn Ask>)
+    }
+
+    fn choose_model<'a>(
+        &'a self,
+        setup: &'a OperatorSetup,
+    ) -> BoxFuture<'a, anyhow::Result<Option<Selected>>> {
+        Box::pin(async move {
+            match self.has_terminal {
+                true => first_use::choose(setup).await,
+                false => Ok(None),
+            }
+        })
+    }
+
+    fn on_compile(&self) -> Option<OnCompile> {
+        // The first compilation takes long enough for a person to wonder.
+        self.has_terminal.then(render::plugins::on_compile)
+    }
+
+    fn show_plugins(&self, plugins: &PluginSet) {
+        render::plugins::warn_left_out(plugins);
+    }
+
+    fn show_skills(&self, skills: &Skills) {
+        render::skills::warn_left_out(skills);
+    }
+
+    fn reserved_names(&self) -> Vec<&'static str> {
+        command::reserved()
+    }
+}
+
+/// Parts that a session is opened with.
+pub(super) struct Prepared {
+    run: PreparedRun,
+    exits: ExitAtSignals,
+}
+
+/// A host with its setup and channels.
+pub(super) struct Ready {
+    pub(super) run: ReadyRun,
+    questions: UnboundedReceiver<Asked>,
+    /// Exit at signals, until the new listener for signals drops it.
+    pub(super) exits: ExitAtSignals,
+}
+
+/// An open session with its setup and channels.
+pub(super) struct Opened {
+    pub(super) session: Session,
+    /// Questions about tool calls; empty if no person answers.
+    pub(super) questions: UnboundedReceiver<Asked>,
+    pub(super) setup: OperatorSetup,
+    /// The way in which commands run.
+    pub(super) commands: ShellCommands,
+    /// The model and why it is this one, in words.
+    pub(super) chosen: String,
+    /// Exit at signals, until the new listener for signals drops it.
+    pub(super) exits: ExitAtSignals,
+}
+
+/// Prepares a run.
+pub(super) async fn prepare(settings: RunSettings) -> anyhow::Result<Prepared> {
+    let exits = ExitAtSignals::new().context("listen for signals")?;
+    let frontend = TerminalFrontend {
+        has_terminal: settings.mode.has_terminal,
+    };
+    let run = PreparedRun::new(settings, &frontend).await?;
+    Ok(Prepared { run, exits })
+}
+
+impl Prepared {
+    /// Collects the slash commands.
+    pub(super) async fn commands(&self) -> anyhow::Result<Commands> {
+        let about = about(&self.run)?;
+        let project = self.run.setup.project.as_deref();
+        let program = std::env::current_exe().context("find this program")?;
+        Ok(Commands::new(about, project, program).await)
+    }
+
+    /// Returns the load of later versions of a plugin.
+    pub(super) fn later(&self, plugin: &str) -> anyhow::Result<PluginLoad> {
+        self.run.later(plugin)
+    }
+
+    /// Opens the session.
+    pub(super) async fn open(self) -> anyhow::Result<Opened> {
+        let ready = self.host().await?;
+        Ok(Opened {
+            session: ready.run.session()?,
+            questions: ready.questions,
+            setup: ready.run.setup,
+            commands: ready.run.commands,
+            chosen: ready.run.chosen,
+            exits: ready.exits,
+        })
+    }
+
+    /// Makes the host.
+    pub(super) async fn host(self) -> anyhow::Result<Ready> {
+        let (approver, questions) = approver(self.run.has_terminal());
+        Ok(Ready {
+            run: self.run.host(approver).await?,
+            questions,
+            exits: self.exits,
+        })
+    }
+}
+
+/// Collects the facts that built-in commands show.
+fn about(run: &PreparedRun) -> anyhow::Result<About> {
+    let policy: ToolPolicy = run.setup.config.section()?;
+    Ok(About {
+        paths: run.setup.paths.clone(),
+        plugins: run.plugins.shared().clone(),
+        rules: policy.rules.iter().map(ToString::to_string).collect(),
+        skills: run.skills.clone(),
+        compact: run.setup.agent_config()?.compact,
+    })
+}
+
+pub(super) fn approver(has_terminal: bool) -> (Arc<dyn Approver>, UnboundedReceiver<Asked>) {
+    let (sender, questions) = mpsc::unbounded_channel();
+    let approver: Arc<dyn Approver> = if has_terminal {
+        Arc::new(TerminalApprover(sender))
+    } else {
+        Arc::new(DenyAll(
+            "there is no terminal to ask at; pass --yes, or add a rule to [tools] in config.toml"
+                .to_owned(),
+        ))
+    };
+    (approver, questions)
+}

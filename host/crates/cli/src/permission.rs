@@ -1,0 +1,261 @@
+//! The questions about plugins and projects: their requests, texts quoted from them, and changes
+//! since the last answer.
+
+use std::path::Path;
+
+use futures_util::future::BoxFuture;
+
+use super::command::{ProjectTemplate, project_templates};
+use super::question::{Line, Screen};
+use super::render::grants::{from_where, short};
+use super::render::{BOLD, DIM, PLUGIN, WARN};
+use rind_lib::grant::answers::GrantAnswer;
+use rind_lib::grant::ask::{Question, Yes};
+use rind_lib::grant::decide::Standing;
+use rind_lib::grant::project::ProjectTrust;
+use rind_lib::grant::{combined, in_words};
+use rind_operator::project::{AskProject, ProjectContents, ProjectQuestion, ProjectYes};
+
+/// Asks which permissions a plugin gets. The end of input is a no.
+pub(super) async fn ask_plugin(question: &Question) -> Option<Yes> {
+    let parse = |line: &str| match line.to_lowercase().as_str() {
+        "o" | "once" => Some(Some(Yes::Once)),
+        "s" | "session" => Some(Some(Yes::Session)),
+        "a" | "always" => Some(Some(Yes::Always)),
+        "n" | "no" => Some(None),
+        _ => None,
+    };
+    plugin_screen(question)
+        .approve(parse, Option::is_none)
+        .await
+        .flatten()
+}
+
+fn plugin_screen(question: &Question) -> Screen {
+    let Question {
+        request,
+        decision,
+        earlier,
+    } = question;
+    let mut about = vec![Line::new("  ").styled(
+        DIM,
+        &format!(
+            "it {} ({}), digest {}",
+            from_where(request.trust),
+            request.trust,
+            short(&request.content())
+        ),
+    )];
+    if !request.source.is_empty() {
+        about.push(Line::new("  from ").theirs(DIM, &request.source));
+    }
+    if let Some(earlier) = earlier {
+        about.push(
+            Line::new("  ")
+                .styled(WARN, "changed:")
+                .own(" you said yes to version ")
+                .theirs(BOLD, &earlier.version)
+                .own(" on ")
+                .theirs(DIM, earlier.given.split('T').next().unwrap_or_default())
+                .own("; ")
+                .theirs(DIM, &what_changed(earlier, question)),
+        );
+    }
+    let rows = |standing| {
+        decision
+            .rows
+            .iter()
+            .filter(move |row| row.standing == standing)
+    };
+    let waiting = rows(Standing::Waiting).map(|row| {
+        Line::new("    • ")
+            .own(&in_words(&row.capability))
+            .theirs(DIM, &format!(" ({}; {})", row.capability, row.why))
+    });
+    let granted = rows(Standing::Granted).map(|row| {
+        let words = format!("{} (already: {})", in_words(&row.capability), row.why);
+        Line::new("    • ").theirs(DIM, &words)
+    });
+    let mut wants = vec![Line::new("  it may then:")];
+    wants.extend(waiting.chain(granted));
+    if let Some(combined) = combined(&decision.clone().with_yes("").granted(), request.has_hooks) {
+        let text = format!("together that means: it {combined}");
+        wants.push(Line::new("  ").styled(WARN, &text));
+    }
+    let mut own = vec![Line::new("  in its own words: ").theirs(DIM, &request.description)];
+    own.extend(request.tools.iter().map(|tool| {
+        Line::new("  tool ")
+            .theirs(BOLD, &tool.name)
+            .own(": ")
+            .theirs(DIM, &tool.description)
+    }));
+    let head = Line::new("")
+        .styled(WARN.bold(), "? ")
+        .theirs(PLUGIN, &request.plugin)
+        .own(" ")
+        .theirs(BOLD, &request.version)
+        .own(" asks for more than it gets by itself");
+    Screen {
+        parts: vec![vec![head], about, wants, own],
+        covers: Vec::new(),
+        keys: "[o]nce, for this [s]ession, [a]lways, or [n]o".to_owned(),
+        ..Screen::default()
+    }
+}
+
+fn what_changed(earlier: &GrantAnswer, question: &Question) -> String {
+    let is_new = |text: &String| !earlier.capabilities.contains(text);
+    let waiting = question.decision.of(Standing::Waiting);
+    let new: Vec<String> = waiting.map(ToString::to_string).filter(is_new).collect();
+    if !new.is_empty() {
+        format!("new: {}", new.join(", "))
+    } else if earlier.digest == question.request.digest {
+        "its tools or its manifest have changed".to_owned()
+    } else {
+        "its component has changed".to_owned()
+    }
+}
+
+/// The person at the terminal, who is asked whether a project is trusted.
+pub(super) struct TerminalTrust;
+
+impl AskProject for TerminalTrust {
+    fn ask<'a>(&'a self, question: &'a ProjectQuestion<'a>) -> BoxFuture<'a, Option<ProjectYes>> {
+        Box::pin(ask_project(question))
+    }
+}
+
+/// Asks whether a project is trusted in its present state.
+async fn ask_project(question: &ProjectQuestion<'_>) -> Option<ProjectYes> {
+    let parse = |line: &str| match line.to_lowercase().as_str() {
+        "y" | "yes" | "o" | "once" => Some(Some(ProjectYes::Once)),
+        "a" | "always" => Some(Some(ProjectYes::UntilChanged)),
+        "n" | "no" => Some(None),
+        _ => None,
+    };
+    let ProjectQuestion {
+        paths,
+        trust,
+        files,
+        contents,
+    } = question;
+    let templates = project_templates(paths, files);
+    let screen = project_screen(&paths.workspace, trust, contents, &templates);
+    screen.approve(parse, Option::is_none).await.flatten()
+}
+
+fn project_screen(
+    workspace: &Path,
+    trust: &ProjectTrust,
+    brought: &ProjectContents,
+    templates: &[ProjectTemplate],
+) -> Screen {
+    let mut head = vec![
+        Line::new("")
+            .styled(WARN.bold(), "? ")
+            .own("the project ")
+            .theirs(BOLD, &workspace.display().to_string())
+            .own(&format!(
+                " brings things of its own in {}",
+                brought.places.join(" and ")
+            )),
+    ];
+    if let ProjectTrust::Changed { since } = trust {
+        head.push(
+            Line::new("  ")
+                .styled(WARN, "changed:")
+                .own(" you trusted it on ")
+                .theirs(DIM, since.split('T').next().unwrap_or_default())
+                .own(", and it has changed since"),
+        );
+    }
+    let row = |kind: &str, (name, description): &(String, String)| {
+        Line::new(kind)
+            .theirs(PLUGIN, name)
+            .own(": ")
+            .theirs(DIM, description)
+    };
+    let of_plugins = brought
+        .plugins
+        .iter()
+        .map(|plugin| row("  plugin ", plugin));
+    let of_skills = brought.skills.iter().map(|skill| row("  skill ", skill));
+    let of_template = |template: &ProjectTemplate| {
+        let head = Line::new("  template /")
+            .theirs(PLUGIN, &template.name)
+            .own(": ")
+            .theirs(DIM, &template.description);
+        let mut lines = vec![head];
+        lines.extend(block(&template.text));
+        lines
+    };
+    let of_templates = templates.iter().flat_map(of_template);
+    let of_settings: Vec<Line> = block(&brought.settings).collect();
+    let title = (!of_settings.is_empty()).then(|| Line::new("  settings:"));
+    Screen {
+        parts: vec![
+            head,
+            of_plugins.chain(of_skills).collect(),
+            of_templates.collect(),
+            title.into_iter().chain(of_settings).collect(),
+        ],
+        covers: vec![
+            Line::new("  ").styled(DIM, "what its plugins may touch is asked about one by one"),
+        ],
+        keys: "trust it for this run [y]es, [a]lways until it changes, or [n]o".to_owned(),
+        ..Screen::default()
+    }
+}
+
+/// The lines of a text that are not empty.
+fn block(text: &str) -> impl Iterator<Item = Line> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines.map(|line| Line::new("    | ").of_block(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_a_project_brings_is_in_the_question() {
+        let settings: String = (0..500).map(|n| format!("line{n} = {n}\n")).collect();
+        let plugins = [("a\n? forged".to_owned(), "d".repeat(5_000))];
+        let template = ProjectTemplate {
+            name: "deploy".to_owned(),
+            description: "Deploys".to_owned(),
+            text: "\n\nFirst.\nThen rm -rf /\n".to_owned(),
+        };
+        let brought = ProjectContents {
+            places: vec![".rind", ".claude/skills"],
+            plugins: plugins.to_vec(),
+            skills: vec![("review".to_owned(), "reads".to_owned())],
+            settings,
+        };
+        let screen = project_screen(
+            Path::new("/w\n? x"),
+            &ProjectTrust::New,
+            &brought,
+            &[template],
+        );
+        let n_settings = screen.parts.last().map_or(0, Vec::len);
+        assert_eq!(n_settings, 501);
+        let all = format!("{:?}", screen.parts);
+        let long = "d".repeat(5_000);
+        for text in [
+            "line499 = 499",
+            "review",
+            &long,
+            "deploy",
+            "Deploys",
+            "Then rm -rf /",
+            "in .rind and .claude/skills",
+        ] {
+            assert!(all.contains(text), "{text}: {all}");
+        }
+        assert!(
+            all.contains("a\\\\u{a}? forged") && all.contains("/w\\\\u{a}? x"),
+            "{all}"
+        );
+    }
+}

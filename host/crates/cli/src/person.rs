@@ -1,0 +1,104 @@
+//! Puts a question of a plugin to the person at the terminal.
+//!
+//! The plugin is named in the line that asks, its texts are one escaped line each, and nothing that
+//! is typed for a tool call can answer it: a yes is a yes to this question alone.
+
+use super::question::{Line, Screen, yes_or_no};
+use super::render::{BOLD, DIM, PLUGIN, WARN};
+use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
+
+pub(super) fn screen(question: &PersonQuestion) -> Screen {
+    let head = Line::new("")
+        .styled(WARN.bold(), "? ")
+        .own("plugin ")
+        .theirs(PLUGIN, &question.plugin)
+        .own(" asks: ")
+        .theirs(BOLD, &question.text);
+    let options = match &question.kind {
+        QuestionKind::Choose { options, .. } => options.as_slice(),
+        _ => &[],
+    };
+    let options = options.iter().enumerate().map(|(at, option)| {
+        let number = format!("[{}] ", at + 1);
+        Line::new("  ").own(&number).theirs(BOLD, option)
+    });
+    let (hint, keys) = match &question.kind {
+        QuestionKind::Confirm { .. } => ("", "[y]es or [n]o".to_owned()),
+        QuestionKind::Choose { options, .. } => {
+            ("", format!("a number from [1] to [{}]", options.len()))
+        }
+        QuestionKind::Text { default } if default.is_empty() => {
+            (WARNING, "a line of text, or nothing".to_owned())
+        }
+        QuestionKind::Text { .. } => (
+            WARNING,
+            "a line of text; Enter alone takes the above".to_owned(),
+        ),
+    };
+    let default = match &question.kind {
+        QuestionKind::Text { default } if !default.is_empty() => {
+            Some(Line::new("  ").own("without one: ").theirs(BOLD, default))
+        }
+        _ => None,
+    };
+    let hint = (!hint.is_empty()).then(|| Line::new("  ").styled(DIM, hint));
+    Screen {
+        parts: vec![vec![head], options.collect()],
+        covers: default.into_iter().chain(hint).collect(),
+        keys,
+        takes_text: matches!(question.kind, QuestionKind::Text { .. }),
+    }
+}
+
+/// Stands with every question that is answered by text.
+const WARNING: &str =
+    "the answer goes to this plugin and is on the screen: type no password and no key";
+
+/// Parses a line into an answer; `None` when it is not a valid one.
+pub(super) fn parse(line: &str, kind: &QuestionKind) -> Option<PersonAnswer> {
+    match kind {
+        // Reject an empty line: a plugin must not decide its meaning.
+        QuestionKind::Confirm { .. } => yes_or_no(line).map(PersonAnswer::Yes),
+        QuestionKind::Choose { options, .. } => {
+            let at = line.parse::<usize>().ok()?.checked_sub(1)?;
+            let is_there = at < options.len();
+            is_there.then(|| PersonAnswer::Choice(u32::try_from(at).unwrap_or_default()))
+        }
+        QuestionKind::Text { default } if line.is_empty() => {
+            Some(PersonAnswer::Text(default.clone()))
+        }
+        QuestionKind::Text { .. } => Some(PersonAnswer::Text(line.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_answer_to_the_question_is_one() {
+        let confirm = QuestionKind::Confirm { default: true };
+        let options = vec!["a".to_owned(), "b".to_owned()];
+        let choose = QuestionKind::Choose {
+            options,
+            default: 0,
+        };
+        let text = QuestionKind::Text {
+            default: "x".to_owned(),
+        };
+        for (line, kind, expected) in [
+            ("y", &confirm, Some(PersonAnswer::Yes(true))),
+            ("No", &confirm, Some(PersonAnswer::Yes(false))),
+            ("", &confirm, None),
+            ("always", &confirm, None),
+            ("2", &choose, Some(PersonAnswer::Choice(1))),
+            ("0", &choose, None),
+            ("3", &choose, None),
+            ("", &choose, None),
+            ("", &text, Some(PersonAnswer::Text("x".to_owned()))),
+            ("n", &text, Some(PersonAnswer::Text("n".to_owned()))),
+        ] {
+            assert_eq!(parse(line, kind), expected, "{line}");
+        }
+    }
+}

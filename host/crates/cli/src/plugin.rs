@@ -1,0 +1,243 @@
+//! `rind plugin`: list, inspect and build; other subcommands have files of their own.
+
+pub(super) mod dev;
+pub(super) mod new;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio_util::sync::CancellationToken;
+
+use super::args::{BuildArgs, InspectArgs, ListArgs, PluginArgs};
+use super::environment::project_setup;
+use super::exit_code::{ExitStatus, bail_usage};
+use super::{alone, render};
+use rind_author::build::{BuildOptions, BuildReport, Progress};
+use rind_lib::grant::Trust;
+use rind_lib::plugin::Error;
+use rind_lib::plugin::inspect::{self, Report};
+use rind_lib::plugin::load::{LeftOut, PluginSet, Why};
+use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
+use rind_operator::load::PluginLoad;
+use rind_operator::settings::ModelSelection;
+use rind_operator::{grants, plugin_flags, scripts};
+
+/// First builds compile the SDK's dependencies, which takes a minute or two on a small machine.
+const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
+
+/// Collects the plugins that a session in this folder would have, without questions.
+pub(super) async fn load_of(args: &PluginArgs) -> anyhow::Result<PluginLoad> {
+    let selection = args.selection();
+    let setup = project_setup(None, &ModelSelection::default(), selection.trust_project).await?;
+    let grants = grants::options(&setup.paths, &selection.grants, None, None)?;
+    PluginLoad::new(&setup, &selection, grants)
+}
+
+/// Loads the plugins that a session in this folder would have.
+pub(super) async fn load(args: &PluginArgs) -> anyhow::Result<PluginSet> {
+    let load = load_of(args).await?;
+    load.load().await.context("load plugins")
+}
+
+pub(super) async fn list(args: ListArgs) -> anyhow::Result<ExitStatus> {
+    let load = load_of(&args.plugins).await?;
+    plugin_flags::check_places(&args.plugins.selection())?;
+    let plugins = load.load().await.context("load plugins")?;
+    load.check(&plugins)?;
+    let all = plugins.plugins.iter();
+    let reports: Vec<Report> = all.map(|plugin| inspect::inspect(plugin)).collect();
+    let scripts = scripts::read(load.setup())?;
+    let found = plugins.left_out.len() + plugins.absent.len() + scripts.len();
+    if args.json {
+        render::plugins::list_json(&reports, &plugins, &scripts)?;
+    } else if reports.is_empty() && found == 0 {
+        render::note(
+            "no plugins are installed; see `rind plugin install --help` and `rind plugin new --help`, and `--plugin PATH` of \
+             `rind run`",
+        );
+    } else {
+        reports.iter().for_each(render::plugins::row);
+        plugins.left_out.iter().for_each(render::plugins::left_out);
+        plugins.absent.iter().for_each(render::plugins::absent);
+        scripts.iter().for_each(render::scripts::row);
+        for collision in plugins.tool_collisions() {
+            render::warn(&collision.to_string());
+        }
+        scripts::warn_writable(load.setup(), &scripts)?;
+        render::plugins::streaming(&reports, &scripts);
+    }
+    Ok(exit(&plugins))
+}
+
+/// A plugin that is broken, or missing where it is relied on, is worth an exit code.
+fn exit(plugins: &PluginSet) -> ExitStatus {
+    let is_missed = |left: &LeftOut| matches!(left.why, Why::Failed(_)) || left.reliance.is_some();
+    ExitStatus::of(!plugins.left_out.iter().any(is_missed) && plugins.absent.is_empty())
+}
+
+pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<ExitStatus> {
+    let path = Path::new(&args.plugin);
+    let is_folder = path.join(FILE_NAME).is_file();
+    let plugin_args = if is_folder {
+        PluginArgs {
+            plugin: vec![path.to_owned()],
+            no_plugins: true,
+            ..PluginArgs::default()
+        }
+    } else {
+        PluginArgs::default()
+    };
+    let mut load = load_of(&plugin_args).await?;
+    // Load disabled plugins too: a person inspects a plugin before enabling it.
+    let off = load.switch_all_on();
+    let plugins = load.load().await.context("load plugins")?;
+    let is_it = |name: &str, trust| {
+        if is_folder {
+            trust == Trust::Local
+        } else {
+            name == args.plugin
+        }
+    };
+    let loaded = plugins.plugins.iter().map(|plugin| (&**plugin, None));
+    let held = plugins.left_out.iter().filter_map(|left| match &left.why {
+        Why::Held(plugin) | Why::Failed(Error::Denied { plugin, .. }) => {
+            Some((&**plugin, Some(render::plugins::why(left))))
+        }
+        _ => None,
+    });
+    if let Some((plugin, stopped)) = loaded
+        .chain(held)
+        .find(|(p, _)| is_it(&p.manifest.name, p.trust))
+    {
+        let mut report = inspect::inspect(plugin);
+        report.has_own_manifest = inspect::has_own_manifest(plugin);
+        let off = off.get(&(report.name.clone(), plugin.trust == Trust::Project));
+        report.stopped = off
+            .map(|place| format!("switched off by {place}"))
+            .or(stopped);
+        if args.json {
+            render::json(&report)?;
+        } else if args.grants {
+            render::grants::table(&report);
+        } else {
+            render::plugins::report(&report);
+        }
+        return Ok(ExitStatus::Done);
+    }
+    let mut left_out = plugins.left_out.into_iter();
+    match left_out.find(|left| is_it(&left.name, left.found.trust)) {
+        Some(LeftOut {
+            why: Why::Failed(error),
+            ..
+        }) => {
+            let context = format!("inspect plugin `{}`", args.plugin);
+            Err(anyhow::Error::new(error).context(context))
+        }
+        Some(left) => {
+            let why = render::plugins::why(&left);
+            bail_usage!("plugin `{}` is {why}", args.plugin)
+        }
+        None => bail_usage!(
+            "there is no plugin `{}`: neither a folder with a plugin.toml nor one of those in `rind plugin list`",
+            args.plugin
+        ),
+    }
+}
+
+pub(super) async fn build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
+    // Report a manifest that the loader would refuse before minutes of compiling. The build itself
+    // reports a missing folder.
+    let refused = |dir: &PathBuf| match Manifest::read(dir, None) {
+        Err(error @ Error::Manifest { .. }) => Some(error),
+        _ => None,
+    };
+    let refused: Vec<_> = args.dirs.iter().filter_map(refused).collect();
+    if !refused.is_empty() {
+        let lines = refused.iter().map(|error| format!("{error:#}"));
+        lines.for_each(|line| render::plugins::not_built(&line));
+        return Ok(ExitStatus::Failed);
+    }
+    let (mut report, are_lines_shown) = build_all(args.dirs, args.out).await?;
+    let unloadable = unloadable(&report).await?;
+    report
+        .built
+        .retain(|plugin| !unloadable.iter().any(|(name, _)| *name == plugin.name));
+    render::plugins::built(&report, are_lines_shown);
+    for (name, why) in &unloadable {
+        render::plugins::not_built(&format!(
+            "plugin `{name}` was compiled, and cannot be loaded: {why}"
+        ));
+    }
+    Ok(ExitStatus::of(
+        report.failed.is_empty() && unloadable.is_empty(),
+    ))
+}
+
+/// Describes the built plugins that no host would load, with the reasons: a manifest that does not
+/// cover its component, tools or points that cannot be offered. Ignores reasons that are up to the
+/// operator (settings, grants, other plugins).
+async fn unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)>> {
+    let mut unloadable = Vec::new();
+    for plugin in &report.built {
+        // The component may be in a subfolder of the plugin.
+        let is_plugin = |folder: &&Path| folder.join(FILE_NAME).is_file();
+        let Some(folder) = plugin.path.ancestors().find(is_plugin) else {
+            continue;
+        };
+        let loaded = alone::load(folder).await?;
+        let why = alone::refusal(&loaded, &plugin.name);
+        unloadable.extend(why.map(|why| (plugin.name.clone(), why)));
+    }
+    Ok(unloadable)
+}
+
+/// Builds with cargo's own words as progress, and tells whether those were all shown. Ctrl-C ends
+/// cargo too.
+async fn build_all(
+    dirs: Vec<PathBuf>,
+    out: Option<PathBuf>,
+) -> anyhow::Result<(BuildReport, bool)> {
+    let options = BuildOptions {
+        dirs,
+        out,
+        deadline: BUILD_DEADLINE,
+    };
+    let cancel = CancellationToken::new();
+    let on_interrupt = cancel.clone();
+    let interrupt = tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            on_interrupt.cancel();
+        }
+    });
+    let progress = render::plugins::BuildProgress::start();
+    let line = progress.clone();
+    let on_line: Progress = Arc::new(move |text| line.line(text));
+    let report = rind_author::build::build(&options, &on_line, &cancel).await;
+    progress.end();
+    interrupt.abort();
+    Ok((report.context("build plugins")?, progress.are_lines_shown()))
+}
+
+/// Builds one plugin while another view owns the screen. The error contains the output that its
+/// author needs.
+async fn build_quietly(dir: &Path, cancel: &CancellationToken) -> Result<(), String> {
+    let options = BuildOptions {
+        dirs: vec![dir.to_owned()],
+        out: None,
+        deadline: BUILD_DEADLINE,
+    };
+    let lines: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
+    let said = lines.clone();
+    let on_line: Progress = Arc::new(move |text| rind_lib::lock::lock(&said).push(text.to_owned()));
+    let report = rind_author::build::build(&options, &on_line, cancel).await;
+    let why = match report {
+        Ok(report) => match report.failed.first() {
+            None => return Ok(()),
+            Some(error) => error.to_string(),
+        },
+        Err(error) => error.to_string(),
+    };
+    Err(why)
+}

@@ -1,0 +1,258 @@
+//! `rind plugin dev`: rebuilds a plugin after each change, and replaces it in a running session.
+//!
+//! The folder is checked, built and loaded as usual. If the build or load fails, or the new version
+//! requests more than was granted, the session keeps the last version. Start from [`dev`].
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+
+use super::super::args::{OpenArgs, ShowArgs};
+use super::super::command::Commands;
+use super::super::environment::{environment, paths};
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::open::{Opened, prepare};
+use super::super::programs::Programs;
+use super::super::run::show_all;
+use super::super::signals::AnySignal;
+use super::super::telemetry::Telemetry;
+use super::super::terminal::can_ask;
+use super::super::{chat, files, render};
+use super::build_quietly;
+use rind_author::BuildError;
+use rind_lib::host::PluginReplacer;
+use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
+use rind_lib::point::outcome::Level;
+use rind_operator::confinement::agent_folders;
+use rind_operator::load::PluginLoad;
+use rind_operator::setup::OperatorSetup;
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct DevArgs {
+    /// Folder of the plugin, apart from the workspace of the session
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Run this prompt, and again in the same session whenever the plugin was replaced after the
+    /// turn
+    #[arg(long, value_name = "PROMPT", required_unless_present = "chat")]
+    run: Option<String>,
+    /// Chat in the session
+    #[arg(long, conflicts_with = "run")]
+    chat: bool,
+    #[command(flatten)]
+    open: OpenArgs,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+/// Runs until Ctrl-C, or to the end of the chat.
+pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatus> {
+    if !args.dir.join(FILE_NAME).is_file() {
+        bail_usage!(
+            "{} has no {FILE_NAME}, so it is no plugin",
+            args.dir.display()
+        );
+    }
+    let dir = args.dir.canonicalize().context("find the plugin")?;
+    let paths = paths(args.open.workspace.as_deref())?;
+    let setup = OperatorSetup::read(environment(), paths, &args.open.model.selection(), None)?;
+    let source = Source {
+        dir: dir.clone(),
+        open: agent_folders(&setup)?,
+    };
+    let seen = files::of(&dir);
+    let cancel = CancellationToken::new();
+    match source.overlap(&cancel).await {
+        Ok(None) => {}
+        Ok(Some(why)) => {
+            bail_usage!("{why}; choose a workspace apart from it with --workspace DIR")
+        }
+        Err(error) => {
+            render::plugins::not_built(&error.to_string());
+            return Ok(ExitStatus::Failed);
+        }
+    }
+    render::note(&format!("building {}", dir.display()));
+    if let Err(why) = build_quietly(&dir, &cancel).await {
+        render::plugins::not_built(&why);
+        return Ok(ExitStatus::Failed);
+    }
+    args.open.plugins.plugin.push(dir.clone());
+    let name = Manifest::read(&dir, None)?.name;
+    let has_terminal = can_ask();
+    let mut programs = Programs::open(args.open.events.as_deref(), None)?;
+    let prepared = prepare(args.open.run_settings(None, has_terminal)?).await?;
+    let later = prepared.later(&name)?;
+    let commands = Arc::new(prepared.commands().await?);
+    let opened = prepared.open().await?;
+    render::note(&opened.chosen);
+    render::note(&format!("watching {}", dir.display()));
+    let (told, replaced) = unbounded_channel();
+    let author = Author {
+        replacer: opened.session.replacer(),
+        commands: commands.clone(),
+        source,
+        name,
+        later,
+        told,
+    };
+    let following = tokio::spawn(author.follow(seen, cancel.clone()));
+    let exit = match &args.run {
+        Some(prompt) => turns(opened, prompt, args.show, programs, replaced, &cancel).await,
+        None => chat::in_session(opened, commands, None, &mut programs).await,
+    };
+    following.abort();
+    exit
+}
+
+/// Runs the prompt, waits until the plugin was replaced, and so on.
+async fn turns(
+    opened: Opened,
+    prompt: &str,
+    show: ShowArgs,
+    programs: Programs,
+    mut replaced: UnboundedReceiver<()>,
+    cancel: &CancellationToken,
+) -> anyhow::Result<ExitStatus> {
+    let interrupts = AnySignal::interrupts().context("listen for Ctrl-C")?;
+    drop(opened.exits);
+    tokio::spawn(interrupts.pass_on(cancel.clone()));
+    let mut session = opened.session;
+    let over = CancellationToken::new();
+    let shown = tokio::spawn(show_all(
+        render::turn::TurnRenderer::new(show),
+        Telemetry::from_env(),
+        session.events(),
+        opened.questions,
+        cancel.clone(),
+        over.clone(),
+        programs,
+    ));
+    let mut ran = Ok(());
+    while !cancel.is_cancelled() {
+        ran = session.turn(prompt).until(cancel).await.map(drop);
+        if ran.is_err() {
+            break;
+        }
+        // Ignore replacements from during the turn: they take effect at its next step.
+        while replaced.try_recv().is_ok() {}
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            next = replaced.recv() => if next.is_none() {
+                break;
+            },
+        }
+    }
+    let closed = session.close().await;
+    over.cancel();
+    let _ = shown.await;
+    ran?;
+    closed?;
+    Ok(ExitStatus::Interrupted)
+}
+
+/// Source of a plugin under development, with the folders open to the session.
+struct Source {
+    dir: PathBuf,
+    /// Folders that the agent may write in.
+    open: Vec<PathBuf>,
+}
+
+impl Source {
+    /// Returns the reason if the agent could write to the build's input: build scripts and macros
+    /// run with all rights of the user, so the agent must not write them.
+    async fn overlap(&self, cancel: &CancellationToken) -> Result<Option<String>, BuildError> {
+        // Check the folder itself first: finding the other sources runs a program that reads
+        // settings there.
+        if let Some(why) = self.overlap_of(&self.dir) {
+            return Ok(Some(why));
+        }
+        let sources = rind_author::sources(&self.dir, cancel).await?;
+        Ok(sources.iter().find_map(|folder| self.overlap_of(folder)))
+    }
+
+    fn overlap_of(&self, folder: &Path) -> Option<String> {
+        let overlaps = |open: &&PathBuf| folder.starts_with(open) || open.starts_with(folder);
+        let open = self.open.iter().find(overlaps)?;
+        Some(format!(
+            "the plugin is built from {}, and the agent may write in {}, so it could change what the build runs outside of the \
+             sandbox",
+            folder.display(),
+            open.display()
+        ))
+    }
+}
+
+/// Follows the files of a plugin.
+struct Author {
+    replacer: PluginReplacer,
+    /// Slash commands, among them those of the plugin.
+    commands: Arc<Commands>,
+    source: Source,
+    name: String,
+    /// Load of later versions.
+    later: PluginLoad,
+    /// Way to tell that a new version takes its place.
+    told: UnboundedSender<()>,
+}
+
+impl Author {
+    async fn follow(self, mut seen: files::Files, cancel: CancellationToken) {
+        loop {
+            let dir = &self.source.dir;
+            let changed = files::change(&seen, || Some(files::of(dir))).await;
+            // Take the snapshot before the build, so that a change during the build triggers
+            // another.
+            seen = files::of(dir);
+            let changed = relative(&changed, dir).display().to_string();
+            let replaced = self.replace(&cancel).await;
+            let (level, text) = match &replaced {
+                Ok(()) => (
+                    Level::Info,
+                    format!(
+                        "{changed} changed: plugin {} is replaced before the next step",
+                        self.name
+                    ),
+                ),
+                Err(why) => (
+                    Level::Error,
+                    format!(
+                        "{changed} changed, and the last version of plugin {} goes on: {why}",
+                        self.name
+                    ),
+                ),
+            };
+            self.replacer.notice(level, text);
+            if replaced.is_ok() && self.told.send(()).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Builds and loads the plugin and puts it in place.
+    async fn replace(&self, cancel: &CancellationToken) -> Result<(), String> {
+        // Check again: the change may have added dependencies.
+        let overlap = self.source.overlap(cancel).await;
+        if let Some(why) = overlap.map_err(|error| error.to_string())? {
+            return Err(why);
+        }
+        build_quietly(&self.source.dir, cancel).await?;
+        let set = self.later.load().await;
+        let set = set.map_err(|error| error.to_string())?;
+        let replaced = self.replacer.replace(&set, &self.name);
+        replaced.map_err(|error| format!("plugin `{}`: {error}", self.name))?;
+        let mut loaded = set.plugins.iter();
+        if let Some(loaded) = loaded.find(|loaded| loaded.manifest.name == self.name) {
+            self.commands.replace_plugin(loaded).await;
+        }
+        Ok(())
+    }
+}
+
+fn relative<'a>(path: &'a Path, dir: &Path) -> &'a Path {
+    path.strip_prefix(dir).unwrap_or(path)
+}

@@ -1,0 +1,105 @@
+//! Skills that are derived: their files, how they differ from those that are there, and how they
+//! are used.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use similar::{ChangeTag, TextDiff};
+
+use super::{BAD, BOLD, DIM, GOOD, answer, answer_line, cost, note, prose, styled, tokens, warn};
+use rind_derive::{Bundle, Draft};
+use rind_lib::point::payload::TurnSummary;
+
+/// Timeout for the diff of one file; diffs of large files become coarser.
+const MAX_DIFF_TIME: Duration = Duration::from_secs(2);
+
+/// Unchanged lines around a change.
+const CONTEXT: usize = 2;
+
+/// Prints every file under a line with its path.
+pub(in super::super) fn print(bundle: &Bundle) {
+    let n_files = bundle.0.len();
+    for (at, (path, text)) in bundle.0.iter().enumerate() {
+        answer_line(styled(BOLD, format_args!("==> {path} <==")));
+        answer(prose(text));
+        if at + 1 < n_files {
+            answer_line("");
+        }
+    }
+}
+
+/// Prints lines that differ, file by file.
+pub(in super::super) fn difference(earlier: &Bundle, bundle: &Bundle) {
+    let paths: BTreeSet<&String> = earlier.0.keys().chain(bundle.0.keys()).collect();
+    for path in paths {
+        let [before, after] =
+            [earlier, bundle].map(|one| one.0.get(path).map_or("", String::as_str));
+        if before == after {
+            continue;
+        }
+        let what = match (earlier.0.contains_key(path), bundle.0.contains_key(path)) {
+            (false, _) => " (added)",
+            (_, false) => " (removed)",
+            _ => "",
+        };
+        answer_line(styled(BOLD, format_args!("{}{what}", prose(path))));
+        let diff = TextDiff::configure()
+            .timeout(MAX_DIFF_TIME)
+            .diff_lines(before, after);
+        for (at, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
+            if at > 0 {
+                answer_line(styled(DIM, "  …"));
+            }
+            for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+                let (style, mark) = match change.tag() {
+                    ChangeTag::Delete => (BAD, '-'),
+                    ChangeTag::Insert => (GOOD, '+'),
+                    ChangeTag::Equal => (DIM, ' '),
+                };
+                let line = prose(change.value().trim_end_matches('\n'));
+                answer_line(styled(style, format_args!("{mark} {line}")));
+            }
+        }
+    }
+}
+
+/// Tells how a bundle is used that was written.
+pub(in super::super) fn made(draft: &Draft, folder: &Path, is_cached: bool, plugin: Option<&Path>) {
+    let shown = prose(&folder.display().to_string());
+    if is_cached {
+        note(&format!(
+            "it is in the cache; to use it: `rind skill install {shown}`"
+        ));
+    } else {
+        let plugin = plugin.map(|path| format!(" --plugin {}", prose(&path.display().to_string())));
+        note(&format!(
+            "`rind skill check {shown}{}` tells whether it can be used here",
+            plugin.unwrap_or_default()
+        ));
+    }
+    if let [plugin] = draft.library_depends.as_slice() {
+        note(&format!(
+            "it depends on the plugin {plugin}, whose tools are there while the skill is active; remove `library_depends` to have \
+             them always"
+        ));
+    }
+}
+
+pub(in super::super) fn summarized(turn: &TurnSummary) {
+    let cost = cost(turn).map_or_else(String::new, |cost| format!(", {cost}"));
+    note(&format!("the summary took {}{cost}", tokens(&turn.usage)));
+}
+
+/// Tells why there is no summary.
+pub(in super::super) fn not_summarized(why: &str) {
+    warn(&format!("there is no summary: {}", prose(why)));
+}
+
+/// Tells that only the beginning of a summary is kept.
+pub(in super::super) fn cut(limit: usize) {
+    warn(&format!(
+        "the summary is longer than {} KiB and is cut",
+        limit >> 10
+    ));
+}

@@ -1,0 +1,142 @@
+//! Tables and lists of requested and granted capabilities.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::{BAD, BOLD, DIM, GOOD, WARN, answer_line, indented, one_line, printable, styled};
+use rind_lib::grant::answers::{GrantAnswer, Lasting};
+use rind_lib::grant::decide::{Decision, Standing};
+use rind_lib::grant::project::TrustedProject;
+use rind_lib::grant::{Request, Trust, in_words};
+use rind_lib::plugin::inspect::Report;
+
+const PATH: usize = 4096;
+
+pub(in super::super) fn from_where(trust: Trust) -> &'static str {
+    match trust {
+        Trust::Managed => "came with Rind",
+        Trust::Package => "was installed, signed with a key of yours",
+        Trust::User => "is in your plugins folder",
+        Trust::Project => "came with this project",
+        Trust::Local => "was named with --plugin",
+    }
+}
+
+/// The first digits of a digest: enough to compare by eye.
+pub(in super::super) fn short(digest: &str) -> &str {
+    digest.get(..19).unwrap_or(digest)
+}
+
+/// Prints why a plugin is not loaded, and every way to grant its permissions.
+pub(in super::super) fn held(request: &Request, decision: &Decision) -> String {
+    let mut text = String::from("it needs permissions that you have not granted:");
+    let mut allow = Vec::new();
+    for capability in decision.of(Standing::Waiting) {
+        text.push_str(&format!("\n  {} ({capability})", in_words(capability)));
+        allow.push(format!("{:?}", capability.to_string()));
+    }
+    if let Some(why) = &decision.passed_over {
+        text.push_str(&format!("\n{why}"));
+    }
+    text.push_str(&format!(
+        "\ngrant them at a terminal, for one run with --grant {}, or in policy.toml with\n  [plugins.{}]\n  digest = {:?}\n  \
+         allow = [{}]",
+        request.plugin,
+        request.plugin,
+        request.content(),
+        allow.join(", ")
+    ));
+    text
+}
+
+/// Prints one line for each permission: requested, given by trust, granted, and why.
+pub(in super::super) fn table(report: &Report) {
+    let Report {
+        name,
+        trust,
+        grants,
+        combined,
+        digest,
+        stopped,
+        ..
+    } = report;
+    answer_line(format_args!(
+        "{} {}",
+        styled(BOLD, printable(name)),
+        styled(DIM, format_args!("{} ({trust})", from_where(*trust)))
+    ));
+    answer_line(styled(DIM, format_args!("digest {digest}")));
+    if let Some(why) = stopped {
+        answer_line(format_args!(
+            "{} does not run: {}",
+            styled(WARN, "▲"),
+            indented(why)
+        ));
+    }
+    if grants.is_empty() {
+        answer_line("needs no permissions beyond its own log, state, store and settings");
+        return;
+    }
+    let width = grants.iter().map(|grant| grant.capability.chars().count());
+    let width = width.max().unwrap_or_default().max(8);
+    let head = format_args!("  {:<width$}  trust gives  has    why", "asks for");
+    answer_line(styled(DIM, head));
+    for grant in grants {
+        let (mark, has) = match grant.standing {
+            Standing::Granted => (styled(GOOD, "✓"), "yes"),
+            Standing::Waiting => (styled(WARN, "?"), "waits"),
+            Standing::Denied => (styled(BAD, "✗"), "no"),
+        };
+        answer_line(format_args!(
+            "{mark} {:<width$}  {:<11}  {has:<5}  {}",
+            printable(&grant.capability),
+            grant.trust_gives.to_string(),
+            printable(&grant.why)
+        ));
+        let words = format!("    to {}", printable(&grant.words));
+        answer_line(styled(DIM, words));
+    }
+    if let Some(combined) = combined {
+        answer_line(format_args!("{} it {combined}", styled(WARN, "▲")));
+    }
+}
+
+pub(in super::super) fn list(
+    answers: &[GrantAnswer],
+    projects: &BTreeMap<PathBuf, TrustedProject>,
+    policies: &[&Path],
+) {
+    for answer in answers {
+        let lasting = match &answer.lasting {
+            Lasting::Always => "always".to_owned(),
+            Lasting::Session(id) => format!("session {id}"),
+        };
+        answer_line(format_args!(
+            "{} {} {:<8} {} {} {}",
+            styled(BOLD, format_args!("{:<22}", printable(&answer.plugin))),
+            printable(&answer.version),
+            answer.trust.to_string(),
+            answer.capabilities.join(", "),
+            styled(DIM, format_args!("{lasting}, since {}", answer.given)),
+            styled(DIM, short(&answer.content)),
+        ));
+        if !answer.source.is_empty() {
+            let source = one_line(&answer.source, PATH);
+            answer_line(styled(DIM, format_args!("  {source}")));
+        }
+    }
+    for (path, project) in projects {
+        let path = one_line(&path.display().to_string(), PATH);
+        answer_line(format_args!(
+            "{} {}",
+            styled(BOLD, format_args!("project {path}")),
+            styled(DIM, format_args!("trusted since {}", project.since)),
+        ));
+    }
+    if answers.is_empty() && projects.is_empty() {
+        answer_line("no permissions were granted");
+    }
+    for policy in policies.iter().filter(|path| path.exists()) {
+        answer_line(styled(DIM, format_args!("policy: {}", policy.display())));
+    }
+}

@@ -1,0 +1,140 @@
+//! Output to standard error, held back while a question is open.
+//!
+//! A question must stay on the screen unchanged until it is answered, so notices, logs and warnings
+//! wait. Start from [`hold`]. A chat has a screen of its own and takes all output: [`redirect`].
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+pub(in super::super) use super::output::at_once;
+use rind_lib::lock::lock;
+
+/// Most bytes that are held. More would scroll away the lines that led to the next question.
+const MAX_HELD_BYTES: usize = 16 << 10;
+
+struct Held {
+    n_questions: usize,
+    text: String,
+    n_left_out: usize,
+}
+
+static HELD: Mutex<Held> = Mutex::new(Held {
+    n_questions: 0,
+    text: String::new(),
+    n_left_out: 0,
+});
+
+fn held() -> MutexGuard<'static, Held> {
+    // A poisoned lock is harmless: text and counts are consistent after every statement.
+    lock(&HELD)
+}
+
+/// Guard of an open question; dropping it writes the held output.
+pub(in super::super) struct Open(());
+
+/// Holds back everything but the question itself.
+pub(in super::super) fn hold() -> Open {
+    held().n_questions += 1;
+    Open(())
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut held = held();
+        held.n_questions -= 1;
+        if held.n_questions > 0 {
+            return;
+        }
+        let text = std::mem::take(&mut held.text);
+        let n_left_out = std::mem::take(&mut held.n_left_out);
+        drop(held);
+        at_once(text);
+        if n_left_out > 0 {
+            at_once(format_args!(
+                "▲ {n_left_out} more lines were written while you were asked; RIND_LOG and --trace show them\n"
+            ));
+        }
+    }
+}
+
+/// Receiver of texts while a chat owns the screen.
+static ELSEWHERE: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
+
+fn elsewhere() -> MutexGuard<'static, Option<UnboundedSender<String>>> {
+    lock(&ELSEWHERE)
+}
+
+/// Guard of a redirection; dropping it directs output to standard error again.
+pub(in super::super) struct Redirected(());
+
+/// Sends all output to the owner of the screen.
+pub(in super::super) fn redirect(to: UnboundedSender<String>) -> Redirected {
+    *elsewhere() = Some(to);
+    Redirected(())
+}
+
+impl Drop for Redirected {
+    fn drop(&mut self) {
+        *elsewhere() = None;
+    }
+}
+
+/// Writes to standard error, or keeps the text until no question is open.
+pub(in super::super) fn put(text: impl Display) {
+    if let Some(to) = &*elsewhere() {
+        // Ignore a closed channel: the screen may be about to close.
+        let _ = to.send(text.to_string());
+        return;
+    }
+    let mut held = held();
+    if held.n_questions == 0 {
+        drop(held);
+        return at_once(text);
+    }
+    let text = text.to_string();
+    if held.text.len() + text.len() > MAX_HELD_BYTES {
+        held.n_left_out += text.lines().count();
+    } else {
+        held.text.push_str(&text);
+    }
+}
+
+/// Standard error for logs.
+pub(in super::super) struct LogWriter;
+
+impl Write for LogWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        put(String::from_utf8_lossy(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_while_a_question_is_open_waits_and_is_bounded() {
+        let open = hold();
+        for n in 0..10_000 {
+            put(format_args!("line {n}\n"));
+        }
+        {
+            let mut held = held();
+            assert!(held.text.starts_with("line 0\n") && held.text.len() <= MAX_HELD_BYTES);
+            assert_eq!(held.text.lines().count() + held.n_left_out, 10_000);
+            // Do not print the held text to the terminal of the test run.
+            held.text.clear();
+            held.n_left_out = 0;
+        }
+        drop(open);
+        assert_eq!(held().n_questions, 0);
+    }
+}

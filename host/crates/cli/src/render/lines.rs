@@ -1,0 +1,164 @@
+//! Lines that each loop may show in a minute: its events and its log together.
+//!
+//! A noisy loop would scroll away the lines of others. Both ways to the screen count, because a
+//! limit on only one of them would be none.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::{Duration, Instant};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Metadata};
+use tracing_subscriber::layer::{Context, Filter};
+
+use super::{DIM, one_line, say, styled};
+use rind_lib::lock::lock;
+
+/// Maximum lines of one loop in a minute, including the notice that more were dropped.
+pub(super) const MAX_LINES_PER_MINUTE: u32 = 60;
+
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
+
+/// Target of the log lines of plugins, and the field with the plugin's name.
+const TARGET: &str = "plugin";
+
+/// Longest name of a plugin that is shown, in characters.
+const NAME_WIDTH: usize = 64;
+
+/// Count of the lines of each plugin.
+#[derive(Debug, Default)]
+pub(in super::super) struct Lines(Mutex<BTreeMap<String, (Instant, u32)>>);
+
+/// Room for a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// The line is shown.
+    Line,
+    /// A notice is shown in place of the line: there is more than is shown.
+    Notice,
+    /// The line is dropped; the minute has had its notice.
+    None,
+}
+
+impl Lines {
+    /// Counts a line of this plugin.
+    pub(super) fn room(&self, plugin: &str, now: Instant) -> Room {
+        let mut all = lock(&self.0);
+        let (since, n_lines) = match all.get_mut(plugin) {
+            Some(counted) => counted,
+            None => all.entry(plugin.to_owned()).or_insert((now, 0)),
+        };
+        if now.saturating_duration_since(*since) >= MINUTE {
+            (*since, *n_lines) = (now, 0);
+        }
+        *n_lines = n_lines.saturating_add(1);
+        match *n_lines {
+            n if n < MAX_LINES_PER_MINUTE => Room::Line,
+            MAX_LINES_PER_MINUTE => Room::Notice,
+            _ => Room::None,
+        }
+    }
+}
+
+/// Counts of this process. The log is set up before there are loops, and has no other way to their
+/// counts.
+pub(in super::super) fn of_process() -> Arc<Lines> {
+    static LINES: LazyLock<Arc<Lines>> = LazyLock::new(Arc::default);
+    LINES.clone()
+}
+
+/// Returns the notice that a plugin says more than is shown.
+pub(super) fn notice() -> String {
+    let text =
+        "says more than is shown; all of it with --json (events) and RIND_LOG=warn (log lines)";
+    styled(DIM, text)
+}
+
+/// A filter for the log that lets as many lines of each plugin through as there is room for.
+pub(in super::super) struct Limited(pub(in super::super) Arc<Lines>);
+
+impl<S> Filter<S> for Limited {
+    fn enabled(&self, _: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        true
+    }
+
+    fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
+        if event.metadata().target() != TARGET {
+            return true;
+        }
+        let mut name = Name::default();
+        event.record(&mut name);
+        match self.0.room(&name.0, Instant::now()) {
+            Room::Line => true,
+            Room::Notice => {
+                say(format_args!(
+                    "{} {}",
+                    one_line(&name.0, NAME_WIDTH),
+                    notice()
+                ));
+                false
+            }
+            Room::None => false,
+        }
+    }
+}
+
+/// Name of the plugin that wrote a line.
+#[derive(Default)]
+struct Name(String);
+
+impl Visit for Name {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == TARGET {
+            value.clone_into(&mut self.0);
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing_subscriber::layer::SubscriberExt;
+    use tracing_subscriber::{Layer, Registry};
+
+    use super::*;
+
+    /// Counts the log lines that pass.
+    #[derive(Clone, Default)]
+    struct Counted(Arc<Mutex<Vec<String>>>);
+
+    impl<S: tracing::Subscriber> Layer<S> for Counted {
+        fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+            let mut name = Name::default();
+            event.record(&mut name);
+            lock(&self.0).push(name.0);
+        }
+    }
+
+    #[test]
+    fn a_flood_of_log_lines_is_cut_off_for_the_plugin_that_writes_it_alone() {
+        let (counted, lines) = (Counted::default(), Arc::new(Lines::default()));
+        let log = Registry::default().with(counted.clone().with_filter(Limited(lines.clone())));
+        tracing::subscriber::with_default(log, || {
+            for _ in 0..1000 {
+                tracing::warn!(target: "plugin", plugin = "loud", "again");
+            }
+            tracing::warn!(target: "plugin", plugin = "quiet", "once");
+            for _ in 0..100 {
+                tracing::warn!("of the host");
+            }
+        });
+        let n_of = |name: &str| {
+            let seen = lock(&counted.0);
+            seen.iter().filter(|own| *own == name).count()
+        };
+        assert_eq!(n_of("loud"), MAX_LINES_PER_MINUTE as usize - 1);
+        assert_eq!((n_of("quiet"), n_of("")), (1, 100));
+        // Events of the same loop have no room either, until the minute is over.
+        let now = Instant::now();
+        assert_eq!(lines.room("loud", now), Room::None);
+        assert_eq!(lines.room("loud", now + MINUTE), Room::Line);
+    }
+}

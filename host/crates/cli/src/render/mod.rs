@@ -1,0 +1,177 @@
+//! Writes everything that a user sees: answers to standard output, the rest to standard error.
+//!
+//! Colour and live progress appear only on a terminal; `NO_COLOR` counts (through `anstream`). Text
+//! of models, tools and plugins is escaped first, so that its control characters do not reach a
+//! terminal. The program's own text wraps at blanks to the width of the terminal. A write error
+//! makes the program fail at its end; a closed pipe does not.
+
+pub(super) mod activity;
+pub(super) mod case;
+pub(super) mod check;
+pub(super) mod config;
+pub(super) mod derive;
+pub(super) mod doctor;
+pub(super) mod grants;
+pub(super) mod hold;
+pub(super) mod install;
+mod line;
+pub(super) mod lines;
+pub(super) mod migrate;
+pub(super) mod models;
+mod output;
+pub(super) mod plain;
+pub(super) mod plugins;
+mod row;
+pub(super) mod scripts;
+pub(super) mod serve;
+pub(super) mod session;
+pub(super) mod skill_install;
+pub(super) mod skills;
+pub(super) mod steps;
+pub(super) mod tools;
+pub(super) mod trace;
+pub(super) mod turn;
+pub(super) mod waiting;
+pub(super) mod wrap;
+
+use std::fmt::Display;
+use std::io::IsTerminal;
+
+use anstyle::{AnsiColor, Style};
+
+pub(super) use hold::put;
+pub(super) use output::{answer, answer_json, answer_line, failure, say};
+pub(super) use rind_lib::clock::millis;
+use rind_lib::message::Usage;
+use rind_lib::point::payload::TurnSummary;
+pub(super) use rind_lib::text::{printable, prose};
+
+pub(super) const DIM: Style = Style::new().dimmed();
+pub(super) const BOLD: Style = Style::new().bold();
+pub(super) const GOOD: Style = AnsiColor::Green.on_default();
+pub(super) const WARN: Style = AnsiColor::Yellow.on_default();
+pub(super) const BAD: Style = AnsiColor::Red.on_default();
+pub(super) const PLUGIN: Style = AnsiColor::Cyan.on_default();
+
+pub(super) fn styled(style: Style, text: impl Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+pub(super) fn is_live() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+pub(super) fn has_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+pub(super) fn note(text: &str) {
+    say(styled(DIM, printable(text)));
+}
+
+pub(super) fn warn(text: &str) {
+    say(warning(text));
+}
+
+pub(super) fn warning(text: &str) -> String {
+    format!("{} {}", styled(WARN, "▲"), printable(text))
+}
+
+/// Takes the styles out of a text.
+pub(super) fn bare(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+/// A value as JSON on standard output.
+pub(super) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    // Write the JSON unchanged even on a terminal: it is for programs.
+    answer(serde_json::to_string_pretty(value)? + "\n");
+    Ok(())
+}
+
+/// An error with everything that led to it, on standard error.
+pub(super) fn error(error: &anyhow::Error) {
+    let mut head = styled(BAD.bold(), "error:");
+    for cause in error.chain() {
+        say(format_args!("{head} {}", indented(&cause.to_string())));
+        head = format!("  {}", styled(DIM, "because"));
+    }
+}
+
+pub(super) fn indented(text: &str) -> String {
+    printable(text).trim_end().replace('\n', "\n    ")
+}
+
+pub(super) fn one_line(text: &str, width: usize) -> String {
+    cut(flat(text), width)
+}
+
+/// Returns the text as one line, with control characters escaped.
+fn flat(text: &str) -> String {
+    let text = printable(text);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The text, or its beginning with `…`, of at most `width` characters.
+fn cut(text: String, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text;
+    }
+    let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+/// Formats microseconds, as milliseconds from a thousand on.
+pub(super) fn duration(micros: f64) -> String {
+    match micros {
+        m if m < 100.0 => format!("{m:.1} µs"),
+        m if m < 10_000.0 => format!("{m:.0} µs"),
+        m if m < 10_000_000.0 => format!("{:.0} ms", m / 1000.0),
+        m => format!("{:.1} s", m / 1_000_000.0),
+    }
+}
+
+/// ` (estimated)` after tokens that no provider reported.
+pub(super) fn estimated(usage: &Usage) -> &'static str {
+    if usage.estimated { " (estimated)" } else { "" }
+}
+
+/// Formats the tokens that were used.
+fn tokens(usage: &Usage) -> String {
+    let (input, output) = (usage.input_tokens, usage.output_tokens);
+    format!("{input} tokens in, {output} out{}", estimated(usage))
+}
+
+/// Formats the cost of a turn.
+fn cost(turn: &TurnSummary) -> Option<String> {
+    match (turn.unpriced_tokens, dollars(turn.cost_usd)) {
+        (0, usd) => usd,
+        (_, Some(usd)) => Some(format!("at least {usd}")),
+        (_, None) => Some("cost unknown, the model has no price in [prices]".to_owned()),
+    }
+}
+
+/// Dollars with as many digits as tell something; `None` for nothing.
+pub(super) fn dollars(usd: f64) -> Option<String> {
+    match usd {
+        usd if usd <= 0.0 => None,
+        usd if usd < 0.1 => Some(format!("${usd:.4}")),
+        usd => Some(format!("${usd:.2}")),
+    }
+}
+
+/// Formats milliseconds, as seconds from a thousand on.
+pub(super) fn count(n: u64, what: &str) -> String {
+    let ending = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{ending}")
+}
+
+/// Bytes in the unit that fits.
+pub(super) fn bytes(n: u64) -> String {
+    match n {
+        n if n < 10_000 => format!("{n} B"),
+        n if n < 10 << 20 => format!("{} KiB", n >> 10),
+        n => format!("{} MiB", n >> 20),
+    }
+}

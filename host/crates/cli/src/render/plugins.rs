@@ -1,0 +1,456 @@
+//! Plugins as lists and reports.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use serde_json::{Value, json};
+
+use super::{
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, bytes, indented, millis, one_line, printable,
+    say, styled,
+};
+use rind_author::BuildError;
+use rind_author::build::BuildReport;
+use rind_lib::grant::decide::Standing;
+use rind_lib::plugin::inspect::{HookReport, Report};
+use rind_lib::plugin::load::{LeftOut, Loaded, OnCompile, PluginSet, Why};
+use rind_lib::plugin::relied::{ABSENT, Absent, Reliance};
+use rind_lib::point::failure::OnFailure;
+use rind_lib::script::Script;
+
+/// Maximum length of a shown name. A plugin with an unreadable manifest is shown by its folder
+/// name.
+const NAME: usize = 64;
+
+const SETTING: usize = 60;
+
+/// Width of the column of names: the longest name of the plugins that come with Rind.
+pub(super) const NAME_COLUMN: usize = 24;
+
+/// Width of the column of hooks and tools, which makes lines of 100.
+const PARTS: usize = 55;
+
+/// Says which plugin is being compiled.
+pub(in super::super) fn on_compile() -> OnCompile {
+    OnCompile(Arc::new(|name| {
+        super::note(&format!("compiling plugin {name}, once for this version"));
+    }))
+}
+
+/// Said of a component that exports nothing which this host calls.
+pub(in super::super) const NEVER_CALLED: &str = "nothing calls it: it exports no hook, tool, command or loop of the contract `rind:plugin`, so it may be for another host";
+
+/// One line for a plugin that runs.
+pub(in super::super) fn row(report: &Report) {
+    let mut parts: Vec<String> = report.hooks.iter().map(hook).collect();
+    parts.extend(report.tools.iter().map(|tool| format!("{}()", tool.name)));
+    parts.extend(
+        report
+            .commands
+            .iter()
+            .map(|command| format!("/{}", command.name)),
+    );
+    parts.extend(report.loop_deadline_ms.map(|_| "loop".to_owned()));
+    let name = styled(BOLD, format_args!("{:<NAME_COLUMN$}", report.name));
+    let mark = match report.is_called {
+        true => styled(GOOD, "✓"),
+        false => {
+            parts.push(NEVER_CALLED.to_owned());
+            styled(WARN, "▲")
+        }
+    };
+    let mut lines = wrapped(&parts).into_iter();
+    answer_line(format_args!(
+        "{mark} {name} {:<8} {:<8} {}",
+        report.trust.to_string(),
+        report.version,
+        styled(DIM, lines.next().unwrap_or_default())
+    ));
+    let before = NAME_COLUMN + 21;
+    lines.for_each(|line| answer_line(format_args!("{:before$}{}", "", styled(DIM, line))));
+}
+
+/// Prints whether the model's text is shown while it is written, and which plugins prevent that.
+pub(in super::super) fn streaming(reports: &[Report], scripts: &[Script]) {
+    let plugins = reports.iter().filter_map(|report| {
+        let held = report.hooks.iter().filter(|hook| hook.holds_text);
+        let points: Vec<&str> = held.map(|hook| hook.point.as_str()).collect();
+        (!points.is_empty()).then(|| format!("{} ({})", report.name, points.join(", ")))
+    });
+    let scripts = scripts.iter().filter_map(super::scripts::holding);
+    let scripts: Vec<String> = scripts.collect();
+    let has_scripts = !scripts.is_empty();
+    let holders: Vec<String> = plugins.chain(scripts).collect();
+    if holders.is_empty() {
+        return super::note("answers are shown as they are written");
+    }
+    super::note(&format!(
+        "answers are shown when they are complete, because these {} may change or refuse them: {}",
+        if has_scripts {
+            "plugins and scripts"
+        } else {
+            "plugins"
+        },
+        holders.join(", ")
+    ));
+}
+
+/// Parts with commas between them, in lines that fit a terminal; elsewhere in one line, for
+/// programs that look for a name.
+fn wrapped(parts: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        let comma = if at + 1 < parts.len() { "," } else { "" };
+        match lines.last_mut() {
+            Some(last) if !super::is_live() || last.len() + part.len() + 2 <= PARTS => {
+                *last += &format!(" {part}{comma}");
+            }
+            _ => lines.push(format!("{part}{comma}")),
+        }
+    }
+    lines
+}
+
+/// Formats a hook with its point and the operator's settings.
+fn hook(hook: &HookReport) -> String {
+    let point = &hook.point;
+    if !hook.enabled {
+        return format!("{point} (switched off)");
+    }
+    let Some(own) = &hook.of_plugin else {
+        return point.clone();
+    };
+    let mut set = Vec::new();
+    if hook.priority != own.priority {
+        set.push(format!("priority {}", hook.priority));
+    }
+    if hook.deadline_ms != own.deadline_ms {
+        set.push(format!("{} ms", hook.deadline_ms));
+    }
+    if hook.on_failure != own.on_failure {
+        set.push(failure(hook.on_failure).to_owned());
+    }
+    format!("{point} ({})", set.join(", "))
+}
+
+fn options(priority: u16, deadline_ms: u64, on_failure: OnFailure) -> String {
+    format!(
+        "priority {priority}, {deadline_ms} ms, {}",
+        failure(on_failure)
+    )
+}
+
+pub(super) fn failure(on_failure: OnFailure) -> &'static str {
+    match on_failure {
+        OnFailure::Block => "blocks when it fails",
+        OnFailure::Skip => "is skipped when it fails",
+    }
+}
+
+/// Prints one line on standard error for a loaded plugin: its purpose and load time.
+pub(in super::super) fn loaded(plugin: &Loaded) {
+    let (ms, from) = (
+        plugin.load_time.as_secs_f64() * 1000.0,
+        from(plugin.was_cached),
+    );
+    let took = styled(DIM, format_args!("{ms:.1} ms {from}"));
+    let name = styled(PLUGIN, format_args!("{:<24}", plugin.manifest.name));
+    let what = one_line(&plugin.manifest.description, usize::MAX);
+    say(format_args!("  {name} {what} {took}"));
+}
+
+fn from(was_cached: bool) -> &'static str {
+    match was_cached {
+        true => "from the cache",
+        false => "compiled",
+    }
+}
+
+/// Prints one line and the reason for a plugin that does not run; if a run requires the plugin,
+/// also the remedy.
+pub(in super::super) fn left_out(left: &LeftOut) {
+    let mark = match &left.why {
+        Why::Failed(_) => styled(BAD, "✗"),
+        Why::Held(_) => styled(WARN, "?"),
+        _ if left.reliance.is_some() => styled(BAD, "✗"),
+        _ => styled(DIM, "○"),
+    };
+    let (trust, reliance) = (left.found.trust.to_string(), left.reliance.as_ref());
+    idle(&mark, &left.name, &trust, &why(left), reliance);
+}
+
+/// One line for a plugin that was configured and not found.
+pub(in super::super) fn absent(absent: &Absent) {
+    let reliance = Some(&absent.reliance);
+    idle(&styled(BAD, "✗"), &absent.name, "-", ABSENT, reliance);
+}
+
+/// Prints one line and the reason for a plugin that does not run; if a run requires the plugin,
+/// also the remedy.
+fn idle(mark: &str, name: &str, trust: &str, why: &str, reliance: Option<&Reliance>) {
+    let shown = one_line(name, NAME);
+    let shown = styled(BOLD, format_args!("{shown:<NAME_COLUMN$}"));
+    answer_line(format_args!("{mark} {shown} {trust:<8} {}", indented(why)));
+    if let Some(reliance) = reliance {
+        let go_on = reliance.go_on(name);
+        let text = format!("required: {reliance}; to run without it: {go_on}");
+        let text = styled(WARN, one_line(&text, usize::MAX));
+        answer_line(format_args!("  {text}"));
+    }
+}
+
+pub(in super::super) fn why(left: &LeftOut) -> String {
+    match &left.why {
+        Why::Held(plugin) => super::grants::held(&plugin.request, &plugin.decision),
+        why => why.to_string(),
+    }
+}
+
+/// Warns of plugins that are not loaded, on standard error: the turn continues without them.
+pub(in super::super) fn warn_left_out(plugins: &PluginSet) {
+    // Skip failed plugins that others rely on: they end the run with an error. A plugin that waits
+    // for grants is reported only here.
+    let is_news = |left: &&LeftOut| match left.why {
+        Why::Failed(_) => left.reliance.is_none(),
+        Why::Held(_) | Why::Shadowed { .. } => true,
+        _ => false,
+    };
+    for left in plugins.left_out.iter().filter(is_news) {
+        say(format_args!(
+            "{} plugin {} is not loaded: {}",
+            styled(WARN, "▲"),
+            styled(BOLD, one_line(&left.name, NAME)),
+            indented(&why(left))
+        ));
+    }
+}
+
+pub(in super::super) fn report(report: &Report) {
+    let line = |name: &str, value: String| {
+        answer_line(format_args!(
+            "{} {value}",
+            styled(DIM, format_args!("{name:<13}"))
+        ))
+    };
+    answer_line(format_args!(
+        "{} {}",
+        styled(BOLD, &report.name),
+        report.version
+    ));
+    answer_line(one_line(&report.description, usize::MAX));
+    if let Some(why) = &report.stopped {
+        line("does not run", indented(why));
+    }
+    line("trust", report.trust.to_string());
+    line("folder", one_line(&report.folder, usize::MAX));
+    line("digest", or_none(&report.digest));
+    let effects: Vec<String> = report
+        .side_effects
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    line("side effects", or_none(&effects.join(", ")));
+    for grant in &report.grants {
+        let has = match grant.standing {
+            Standing::Granted => "has",
+            Standing::Waiting => "waits",
+            Standing::Denied => "has not",
+        };
+        let why = styled(DIM, printable(&grant.why));
+        line("grant", format!("{:<24} {has:<8} {why}", grant.capability));
+    }
+    for hook in &report.hooks {
+        let wait = if hook.is_async { ", async" } else { "" };
+        let holds = options(hook.priority, hook.deadline_ms, hook.on_failure);
+        let kind = hook.kind.to_string();
+        let may = match &hook.may {
+            Some(may) if may.is_empty() => ", may change nothing".to_owned(),
+            Some(may) => format!(", may only {}", may.join(", ")),
+            None => String::new(),
+        };
+        let about = format!("{kind:<8} {holds}{wait}{may}");
+        line("hook", format!("{:<24} {about}", hook.point));
+        if hook.holds_text {
+            let text = "  holds answers back until they are complete: it may change or refuse them";
+            line("", styled(WARN, text));
+        }
+        let of_settings = match &hook.of_plugin {
+            _ if !hook.enabled => "your settings switch it off".to_owned(),
+            Some(own) => format!(
+                "your settings, in place of {}",
+                options(own.priority, own.deadline_ms, own.on_failure)
+            ),
+            None => continue,
+        };
+        line("", format!("  {}", styled(WARN, of_settings)));
+    }
+    for setting in &report.settings {
+        let value = match &setting.value {
+            Some(value) => one_line(&value.to_string(), SETTING),
+            None => "not set".to_owned(),
+        };
+        let value = if setting.is_default {
+            styled(DIM, value)
+        } else {
+            format!("{value} {}", styled(WARN, "your settings"))
+        };
+        line("setting", format!("{:<24} {value}", setting.name));
+    }
+    for tool in &report.tools {
+        let class = tool.effect_class.to_string();
+        let what = printable(&tool.description);
+        line("tool", format!("{:<24} {class:<8} {what}", tool.name));
+    }
+    for command in &report.commands {
+        let what = styled(DIM, "runs with its permissions");
+        line(
+            "command",
+            format!("/{:<23} {} ({what})", command.name, command.description),
+        );
+    }
+    if let Some(deadline_ms) = report.loop_deadline_ms {
+        let what = styled(DIM, "runs with its permissions while `rind serve` runs");
+        let deadline = millis(deadline_ms);
+        line("loop", format!("at most {deadline} a run ({what})"));
+    }
+    if !report.is_called {
+        line("exports", styled(WARN, NEVER_CALLED));
+    }
+    for name in &report.prompts {
+        line("template", one_line(name, NAME));
+    }
+    for name in report.other_exports.iter().filter(|name| *name != "loop") {
+        line("exports", name.clone());
+    }
+    for point in &report.points {
+        let callers = match point.callers.is_empty() {
+            true => String::new(),
+            false => format!(", may be called by {}", point.callers.join(", ")),
+        };
+        let name = format!("{}.{}", report.name, point.name);
+        line("defines", format!("{name} ({}){callers}", point.kind));
+    }
+    for name in &report.implements {
+        line("implements", name.clone());
+    }
+    if let Some(stamp) = &report.built_with {
+        let sdk = format!("{} ({})", stamp.sdk, stamp.language);
+        let manifest = match report.has_own_manifest {
+            None => "",
+            Some(true) => ", this plugin.toml",
+            Some(false) => ", another plugin.toml; the one in the folder counts",
+        };
+        let contract = &stamp.contract;
+        line(
+            "built with",
+            format!("{sdk}, contract {contract}{manifest}"),
+        );
+    }
+    for import in &report.imports {
+        let gives = styled(DIM, import.gives);
+        line("import", format!("{:<40} {gives}", import.interface));
+    }
+    line("memory", format!("at most {}", bytes(report.memory_limit)));
+    let from = from(report.was_cached);
+    line("loaded in", format!("{:.1} ms, {from}", report.load_ms));
+}
+
+fn or_none(text: &str) -> String {
+    if text.is_empty() {
+        "none".to_owned()
+    } else {
+        text.to_owned()
+    }
+}
+
+/// The list as JSON: `{"plugins": [report], "left_out": [{name, trust, folder, why, relied_on}],
+/// "absent": [{name, why, relied_on}], "scripts": [{name, place, command, warm, matcher, hooks}]}`.
+pub(in super::super) fn list_json(
+    reports: &[Report],
+    plugins: &PluginSet,
+    scripts: &[Script],
+) -> anyhow::Result<()> {
+    let left_out = plugins.left_out.iter().map(|left| {
+        let folder = left.found.folder.display().to_string();
+        let trust = left.found.trust;
+        let mut row =
+            json!({"name": left.name, "trust": trust, "folder": folder, "why": why(left)});
+        if let Some(reliance) = &left.reliance {
+            row["relied_on"] = reliance.to_string().into();
+        }
+        row
+    });
+    let absent = plugins.absent.iter().map(|absent| {
+        let relied_on = absent.reliance.to_string();
+        json!({"name": absent.name, "why": ABSENT, "relied_on": relied_on})
+    });
+    let (left_out, absent): (Vec<Value>, Vec<Value>) = (left_out.collect(), absent.collect());
+    let scripts: Vec<Value> = scripts.iter().map(super::scripts::json).collect();
+    super::json(&json!({
+        "plugins": reports, "left_out": left_out, "absent": absent, "scripts": scripts,
+    }))
+}
+
+/// Prints the results of a build. `are_lines_shown` says that every line of progress was printed.
+pub(in super::super) fn built(report: &BuildReport, are_lines_shown: bool) {
+    for plugin in &report.built {
+        answer_line(format_args!(
+            "{} {} {} {}",
+            styled(GOOD, "✓"),
+            styled(BOLD, &plugin.name),
+            plugin.path.display(),
+            styled(
+                DIM,
+                format_args!("{}, {:.1} s", bytes(plugin.bytes), plugin.seconds)
+            ),
+        ));
+    }
+    for error in &report.failed {
+        match error {
+            BuildError::Compile {
+                plugins,
+                was_streamed: true,
+                ..
+            } if are_lines_shown => {
+                let names: Vec<String> = plugins.iter().map(|name| format!("`{name}`")).collect();
+                let names = names.join(", ");
+                not_built(&format!("plugin {names}: the build failed; see above"));
+            }
+            error => not_built(&error.to_string()),
+        }
+    }
+}
+
+pub(in super::super) fn not_built(why: &str) {
+    say(format_args!("{} {}", styled(BAD, "✗"), printable(why)));
+}
+
+/// Cargo's lines while it builds: the last one, turning, on a terminal; all of them elsewhere.
+#[derive(Clone)]
+pub(in super::super) struct BuildProgress(ProgressBar);
+
+impl BuildProgress {
+    pub(in super::super) fn start() -> Self {
+        let progress = ProgressBar::new_spinner();
+        progress.enable_steady_tick(Duration::from_millis(120));
+        Self(progress)
+    }
+
+    pub(in super::super) fn line(&self, text: &str) {
+        if self.0.is_hidden() {
+            say(printable(text))
+        } else {
+            self.0.set_message(one_line(text, 100))
+        }
+    }
+
+    /// Whether every line was shown, and not only the last one.
+    pub(in super::super) fn are_lines_shown(&self) -> bool {
+        self.0.is_hidden()
+    }
+
+    pub(in super::super) fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}

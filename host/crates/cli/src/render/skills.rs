@@ -1,0 +1,281 @@
+//! Skills: the list, one of them, findings.
+
+use std::path::Path;
+
+use super::{
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer, answer_line, flat, note, one_line, prose, say,
+    styled,
+};
+use crate::skill::Checked;
+use rind_lib::skill::{
+    Catalogue, Diagnostic, Invocation, LeftOutCause, LeftOutSkill, Origin, Severity, Skill, Skills,
+};
+
+/// Longest description in a list, in characters.
+const WIDTH: usize = 100;
+
+pub(in super::super) fn list(skills: &Skills, catalogue: &Catalogue, context_tokens: u64) {
+    for skill in skills.iter() {
+        answer_line(head(skill));
+        answer_line(format_args!("  {}", one_line(&skill.description, WIDTH)));
+        if let Some(origin) = &skill.installed {
+            answer_line(format_args!("  {}", installed(origin)));
+        }
+        if !skill.missing.is_empty() {
+            let missing = skill.missing.join(", ");
+            answer_line(format_args!(
+                "  {}",
+                styled(WARN, format_args!("missing: {}", one_line(&missing, 200)))
+            ));
+        }
+        if let Some(fault) = skill
+            .diagnostics
+            .iter()
+            .find(|d| d.severity == Severity::Error)
+        {
+            answer_line(format_args!(
+                "  {}",
+                styled(BAD, one_line(&fault.to_string(), 300))
+            ));
+        }
+    }
+    for one in skills.shadowed() {
+        let why = match one.is_identical {
+            true => "the same as",
+            false => "shadowed by",
+        };
+        answer_line(format_args!(
+            "{} {} {}  {why} {}",
+            styled(DIM, "○"),
+            styled(BOLD, one_line(&one.skill.id, WIDTH)),
+            styled(PLUGIN, &one.skill.source),
+            one_line(&one.shadowed_by.display().to_string(), 300)
+        ));
+    }
+    for one in skills.unusable() {
+        let why = one
+            .diagnostics
+            .last()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        answer_line(format_args!(
+            "{} {} {}  {}:{}",
+            styled(BAD, "✗"),
+            styled(BOLD, one_line(&one.id, WIDTH)),
+            styled(PLUGIN, &one.source),
+            one_line(&one.file.display().to_string(), 300),
+            one_line(&why, 400)
+        ));
+    }
+    if skills.is_empty() && skills.unusable().is_empty() {
+        return note("no skills are found; `rind skill new NAME` makes one");
+    }
+    let n_chars = catalogue.text.chars().count();
+    note(&format!(
+        "the model is told of {} in {n_chars} characters{}; with {context_tokens} tokens of context it may be {}",
+        super::count(catalogue.n_skills as u64, "skill"),
+        match catalogue.n_cut {
+            0 => String::new(),
+            n => format!(", of which {} cut", super::count(n as u64, "description")),
+        },
+        rind_lib::skill::budget_chars(context_tokens)
+    ));
+}
+
+/// Maximum number of skills that are listed individually at the start of a session.
+const MAX_TOLD: usize = 5;
+
+/// Line on a skill that is not used as its author meant it: mark, name, source, place of the fault,
+/// reason.
+pub(in super::super) fn left_out(left: &LeftOutSkill) -> String {
+    let (mark, what) = match left.cause {
+        LeftOutCause::Unusable => ('✗', "not used"),
+        LeftOutCause::UserOnly => ('▲', "held back from the model"),
+        LeftOutCause::Shadowed => ('○', "not used"),
+    };
+    format!(
+        "{mark} {} ({}): {what}: {}",
+        named(left),
+        left.source,
+        why(left)
+    )
+}
+
+fn named(left: &LeftOutSkill) -> String {
+    match left.id.is_empty() {
+        true => "skills".to_owned(),
+        false => one_line(&left.id, WIDTH),
+    }
+}
+
+/// File and reason, with line and column of a fault after the path.
+pub(in super::super) fn why(left: &LeftOutSkill) -> String {
+    let file = one_line(&left.file.display().to_string(), 300);
+    let between = match left.cause {
+        LeftOutCause::Shadowed => ": ",
+        LeftOutCause::Unusable | LeftOutCause::UserOnly => ":",
+    };
+    format!("{file}{between}{}", one_line(&left.reason, 400))
+}
+
+/// Warns of skills that are not used as their authors meant them, on standard error: the session
+/// starts without them.
+pub(in super::super) fn warn_left_out(skills: &Skills) {
+    let left_out = skills.left_out();
+    for left in left_out.iter().take(MAX_TOLD) {
+        let what = match left.cause {
+            LeftOutCause::UserOnly => "is held back from the model",
+            LeftOutCause::Unusable | LeftOutCause::Shadowed => "is not used",
+        };
+        say(format_args!(
+            "{} skill {} {what}: {}",
+            styled(WARN, "▲"),
+            styled(BOLD, named(left)),
+            why(left)
+        ));
+    }
+    if let Some(n_more @ 1..) = left_out.len().checked_sub(MAX_TOLD) {
+        let more = super::count(n_more as u64, "more skill");
+        say(format_args!(
+            "{} {more} left out; `rind skill list` shows all",
+            styled(WARN, "▲")
+        ));
+    }
+}
+
+/// The source of a skill that was installed, and whether it was changed since.
+fn installed(origin: &Origin) -> String {
+    let from = styled(
+        DIM,
+        format_args!("installed from {}", one_line(&origin.from, 300)),
+    );
+    match origin.is_edited {
+        true => format!(
+            "{from} {}",
+            styled(WARN, "and changed since: its trust is that of your own")
+        ),
+        false => from,
+    }
+}
+
+fn head(skill: &Skill) -> String {
+    let (style, mark) = match (skill.is_restricted, skill.is_for_model()) {
+        (true, _) => (WARN, "▲"),
+        (false, true) => (GOOD, "✓"),
+        (false, false) => (DIM, "○"),
+    };
+    format!(
+        "{} {} {}  {} {}",
+        styled(style, mark),
+        styled(BOLD, one_line(&skill.id, WIDTH)),
+        styled(PLUGIN, one_line(&skill.source.to_string(), WIDTH)),
+        who(skill),
+        styled(
+            DIM,
+            format_args!("{} characters", Skills::cost_chars(skill))
+        )
+    )
+}
+
+pub(in super::super) fn who(skill: &Skill) -> &'static str {
+    match (skill.invocation, skill.user_invocable) {
+        (Invocation::Auto, true) => "model and user",
+        (Invocation::Auto, false) => "model only",
+        (Invocation::UserOnly, true) => "user only",
+        (Invocation::UserOnly, false) | (Invocation::Disabled, _) => "nobody",
+    }
+}
+
+pub(in super::super) fn one(skill: &Skill) {
+    answer_line(head(skill));
+    // Do not cut the values: a person decides by them.
+    let row = |name: &str, value: String| {
+        if !value.is_empty() {
+            answer_line(format_args!(
+                "  {} {}",
+                styled(DIM, format_args!("{name}:")),
+                flat(&value)
+            ));
+        }
+    };
+    row("description", skill.description.clone());
+    row("when", skill.when_to_use.clone().unwrap_or_default());
+    row("file", skill.file.display().to_string());
+    row("trust", skill.trust.to_string());
+    if let Some(origin) = &skill.installed {
+        answer_line(format_args!("  {}", installed(origin)));
+    }
+    let names = |patterns: &[rind_lib::skill::ToolPattern]| {
+        let names: Vec<&str> = patterns
+            .iter()
+            .map(rind_lib::skill::ToolPattern::text)
+            .collect();
+        names.join(", ")
+    };
+    if let Some(allow) = &skill.tools.allow {
+        let only = names(allow);
+        row(
+            "only these tools",
+            if only.is_empty() {
+                "none".to_owned()
+            } else {
+                only
+            },
+        );
+    }
+    row("not these tools", names(&skill.tools.deny));
+    for spare in &skill.spares {
+        row("asks to be spared questions about", spare.to_string());
+    }
+    let effects: Vec<String> = skill.side_effects.iter().map(ToString::to_string).collect();
+    row("side effects", effects.join(", "));
+    row(
+        "arguments",
+        skill
+            .argument_hint
+            .clone()
+            .unwrap_or_else(|| skill.argument_names.join(" ")),
+    );
+    row("depends on", skill.library_depends.join(", "));
+    row("files", skill.paths.join(", "));
+    row("missing", skill.missing.join(", "));
+    row("version", skill.version.clone().unwrap_or_default());
+    row("license", skill.license.clone().unwrap_or_default());
+    for finding in &skill.diagnostics {
+        answer_line(told(&skill.file, finding));
+    }
+    answer(format_args!("\n{}\n", prose(skill.body.trim())));
+}
+
+fn told(file: &Path, finding: &Diagnostic) -> String {
+    let (style, mark) = match finding.severity {
+        Severity::Error => (BAD, "✗"),
+        Severity::Warning => (WARN, "▲"),
+        Severity::Note => (DIM, "·"),
+    };
+    format!(
+        "{} {}:{}",
+        styled(style, mark),
+        one_line(&file.display().to_string(), 300),
+        one_line(&finding.to_string(), 600)
+    )
+}
+
+pub(in super::super) fn findings(file: &Path, findings: &[Diagnostic]) {
+    findings
+        .iter()
+        .for_each(|finding| answer_line(told(file, finding)));
+}
+
+pub(in super::super) fn checked(all: &[Checked]) {
+    for one in all {
+        match one.diagnostics.as_slice() {
+            [] => answer_line(format_args!(
+                "{} {}",
+                styled(GOOD, "✓"),
+                one_line(&one.file.display().to_string(), 300)
+            )),
+            some => findings(&one.file, some),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Pieces of lines about tool calls, subagents and hooks, for the plain view and the trace.
+
+use anstyle::Style;
+
+use super::row::Row;
+use super::{BAD, BOLD, DIM, GOOD, WARN, bytes, count, duration, millis, one_line};
+use rind_lib::event::Event;
+use rind_lib::message::{Parts, ToolCall, ToolResult};
+use rind_lib::point::outcome::Level;
+use rind_lib::point::trace::TraceOutcome;
+
+/// Maximum columns of a reason. Its end contains the remedy, or the last words of a plugin before
+/// it died.
+pub(in super::super) const WHY_WIDTH: usize = 400;
+
+/// Row of a tool call that begins, `by` a plugin or the model. The caller appends the arguments.
+pub(in super::super) fn tool_call(
+    level: usize,
+    call: &ToolCall,
+    plugin: &Option<String>,
+    by: &Option<String>,
+) -> Row {
+    let row = Row::at(level).add(GOOD, "●").plugin(by);
+    let row = row.then(BOLD, &one_line(&call.name, 64));
+    match plugin {
+        Some(plugin) => row.then(DIM, &format!("of {plugin}")),
+        None => row,
+    }
+}
+
+/// Row of a subagent that starts. The caller appends the task.
+pub(super) fn subagent(level: usize, agent: &str, plugin: &Option<String>) -> Row {
+    let row = Row::at(level).add(GOOD, "◆").plugin(plugin);
+    row.then(BOLD, agent)
+}
+
+/// Row of a notice without its text, and the style for the text.
+pub(super) fn notice(level: usize, loudness: Level, plugin: &Option<String>) -> (Row, Style) {
+    let style = match loudness {
+        Level::Debug | Level::Info => DIM,
+        Level::Warn => WARN,
+        Level::Error => BAD,
+    };
+    (Row::at(level).add(style, "▲").plugin(plugin), style)
+}
+
+/// Describes the replacement of older messages at the end of compaction or archival, or why they
+/// stay.
+pub(super) fn shortened(event: &Event) -> Result<String, &str> {
+    let kept = |messages: &u32| count(u64::from(*messages), "message");
+    match event {
+        Event::CompactEnd {
+            messages,
+            summary: Some(summary),
+            is_built_in,
+            ..
+        } => {
+            let by = match is_built_in {
+                true => "",
+                false => ", written by a plugin",
+            };
+            let size = bytes(summary.len() as u64);
+            let kept = kept(messages);
+            Ok(format!("{kept} replaced by a summary of {size}{by}"))
+        }
+        Event::ArchiveEnd {
+            messages,
+            holder: Some(holder),
+            summary: Some(summary),
+            ..
+        } => {
+            let (kept, size) = (kept(messages), bytes(summary.len() as u64));
+            let what = format!("{kept} are kept by {holder}, a summary of {size} stays");
+            Ok(what)
+        }
+        Event::CompactEnd { refused, .. } | Event::ArchiveEnd { refused, .. } => {
+            Err(refused.as_deref().unwrap_or("no reason given"))
+        }
+        _ => Err(""),
+    }
+}
+
+/// The most telling argument, or all of them.
+pub(in super::super) fn arguments(call: &ToolCall) -> String {
+    let telling = ["command", "path", "pattern", "regex", "query"]
+        .into_iter()
+        .find_map(|name| call.arguments.get(name)?.as_str());
+    telling.map_or_else(
+        || one_line(&call.arguments.to_string(), 100),
+        |text| one_line(text, 100),
+    )
+}
+
+/// Extracts the reason for a refusal from the text for the model.
+fn why_refused<'a>(content: &'a str, who: &str) -> &'a str {
+    // Strip the prefix that tells the model who refused.
+    let own = |article| content.strip_prefix(&format!("refused by {article}{who}: "));
+    let of_skill = || content.strip_prefix(&format!("refused by {who}, which "));
+    let why = own("").or_else(|| own("the ")).or_else(of_skill);
+    let why = why.unwrap_or(content);
+    // Drop the last line under a plugin's words: it is advice for the model.
+    let words = why.rsplit_once('\n').filter(|_| who.starts_with("plugin "));
+    words.map_or(why, |(words, _)| words)
+}
+
+/// Formats the size of a tool's answer: blobs by their type and size, all else by its length.
+fn amount(content: &Parts) -> String {
+    let blobs: Vec<String> = content.blobs().map(ToString::to_string).collect();
+    let text = content.text();
+    match blobs.as_slice() {
+        [] => format!(
+            "{} in {}",
+            bytes(text.len() as u64),
+            count(text.lines().count() as u64, "line")
+        ),
+        blobs => one_line(&blobs.join(" "), WHY_WIDTH),
+    }
+}
+
+pub(in super::super) struct End<'a> {
+    pub(in super::super) style: Style,
+    pub(super) mark: &'static str,
+    pub(in super::super) what: String,
+    /// Reason of a refusal or failure; else empty.
+    pub(in super::super) why: &'a str,
+}
+
+impl<'a> End<'a> {
+    /// Describes the end of a call whose result has this `text`.
+    pub(in super::super) fn of(
+        result: &ToolResult,
+        text: &'a str,
+        duration_ms: u64,
+        refused_by: Option<&str>,
+    ) -> Self {
+        let (style, mark, what, why) = match refused_by {
+            Some(who) => {
+                let (style, mark) = match result.is_error {
+                    true => (BAD, "✗"),
+                    false => (WARN, "○"),
+                };
+                let why = why_refused(text, who);
+                (style, mark, format!("refused by {who}:"), why)
+            }
+            None if result.is_error => (WARN, "└", "error:".to_owned(), text),
+            None => {
+                let what = format!("{}, {}", amount(&result.content), millis(duration_ms));
+                (DIM, "└", what, "")
+            }
+        };
+        Self {
+            style,
+            mark,
+            what,
+            why,
+        }
+    }
+}
+
+pub(super) fn hook_outcome(outcome: TraceOutcome) -> (Style, &'static str) {
+    match outcome {
+        TraceOutcome::Pass => (DIM, "pass"),
+        TraceOutcome::Changed => (GOOD, "changed"),
+        TraceOutcome::Asked => (WARN, "asked"),
+        TraceOutcome::Blocked => (BAD, "blocked"),
+        TraceOutcome::Failed => (BAD, "failed, skipped"),
+        TraceOutcome::FailedBlocking => (BAD, "failed, refusing"),
+        TraceOutcome::Dropped => (WARN, "out this turn"),
+        TraceOutcome::DroppedBlocking => (BAD, "out this turn, refusing"),
+    }
+}
+
+/// Formats the time in hooks, if any of them was called.
+pub(super) fn took(was_called: bool, micros: f64) -> String {
+    if was_called {
+        duration(micros)
+    } else {
+        "–".to_owned()
+    }
+}

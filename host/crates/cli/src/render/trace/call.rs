@@ -1,0 +1,124 @@
+//! Tool calls and subagents: the parents of other lines.
+
+use super::super::row::{Long, Row};
+use super::super::steps::{self, End};
+use super::super::{DIM, WARN, one_line};
+use super::Trace;
+use rind_lib::event::{Event, Part, Stamped};
+use rind_lib::message::ToolCall;
+
+impl Trace {
+    pub(super) fn call(&mut self, stamped: &Stamped) {
+        match &stamped.event {
+            Event::ToolCall {
+                call, plugin, by, ..
+            } => {
+                self.progress(&stamped.agent).is_compacting &= by.is_some();
+                let arguments = self.arguments(call);
+                let name = one_line(&format!("{} {arguments}", call.name), 60);
+                let row = |level| steps::tool_call(level, call, plugin, by);
+                let (part, _) = self.begin(stamped, row, &arguments, name);
+                self.calls.insert(part, call.clone());
+            }
+            // Hooks may have changed the arguments of the call.
+            Event::ToolStart { call, .. } => {
+                let (part, level) = self.place(stamped);
+                let proposed = self.calls.get(&part);
+                if proposed.is_some_and(|proposed| proposed.arguments != call.arguments) {
+                    let row = Row::at(level).add(WARN, "now with");
+                    let rows = row.tail(DIM, &self.arguments(call), self.long());
+                    self.put_below(&part, rows);
+                }
+            }
+            Event::SubagentStart {
+                subagent,
+                plugin,
+                task,
+                ..
+            } => {
+                let row = |level| steps::subagent(level, subagent, plugin);
+                let (part, level) = self.begin(stamped, row, task, subagent.clone());
+                self.progress(part.agent()).level = level;
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows the beginning of a part, and opens it for its child lines.
+    fn begin(
+        &mut self,
+        stamped: &Stamped,
+        row: impl Fn(usize) -> Row,
+        text: &str,
+        name: String,
+    ) -> (Part, usize) {
+        let (above, level) = self.place(stamped);
+        self.put_below(&above, row(level).tail(DIM, text, self.long()));
+        let part = Part::begun(stamped).unwrap_or_else(|| above.clone());
+        self.scopes.open(part.clone(), above, level, name);
+        (part, level)
+    }
+
+    fn arguments(&self, call: &ToolCall) -> String {
+        if self.is_full {
+            call.arguments.to_string()
+        } else {
+            steps::arguments(call)
+        }
+    }
+
+    pub(super) fn call_end(&mut self, stamped: &Stamped) {
+        match &stamped.event {
+            Event::ToolEnd {
+                result,
+                duration_ms,
+                refused_by,
+                ..
+            } => {
+                let (part, level) = self.place(stamped);
+                self.flush();
+                let text = result.content.text();
+                let refused_by = refused_by.as_deref();
+                let end = End::of(result, &text, *duration_ms, refused_by);
+                let row = Row::at(level).add(end.style, end.mark);
+                // Cut the reason if a hook refused: the hook's own line contains it.
+                let is_of_hook = refused_by.is_some_and(|who| who.starts_with("plugin "));
+                let long = if is_of_hook { self.long() } else { Long::Wrap };
+                let why = self.cut(end.why);
+                match self.calls.remove(&part) {
+                    // Name a call that ended among parallel calls, so that no header line is
+                    // needed.
+                    Some(call) if !self.scopes.is_open(&part) => {
+                        let name = format!("{} {}: ", call.name, self.arguments(&call));
+                        let row = row.then(DIM, &name).add(end.style, &end.what);
+                        let rows = row.tail(DIM, &why, long);
+                        self.put_below(&Part::Agent(stamped.agent.clone()), rows);
+                    }
+                    _ => {
+                        let row = row.then(end.style, &end.what);
+                        self.put_below(&part, row.tail(DIM, &why, long));
+                    }
+                }
+            }
+            Event::SubagentEnd {
+                subagent,
+                answer,
+                is_error,
+                usage,
+            } => {
+                let part = Part::Agent(subagent.as_str().into());
+                let level = self.scopes.level(&part);
+                let level = level.unwrap_or(self.level(&stamped.agent)) + 1;
+                let what = format!("└ {subagent}, {} tokens, ", usage.total());
+                let (style, word, long) = match is_error {
+                    true => (WARN, "failed:", Long::Wrap),
+                    false => (DIM, "answered:", self.long()),
+                };
+                let row = Row::at(level).add(DIM, &what).add(style, word);
+                let rows = row.tail(DIM, &self.cut(answer), long);
+                self.put_below(&part, rows);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Renders a hook call and its accesses, in the columns of the trace.
+
+use super::super::row::{Long, Row};
+use super::super::steps::{WHY_WIDTH, hook_outcome, took};
+use super::super::{BAD, DIM, PLUGIN, WARN, one_line};
+use super::Trace;
+use super::fold::Fold;
+use rind_lib::event::{Part, Stamped};
+use rind_lib::point::trace::{AccessOutcome, AccessRecord, Reached, TraceOutcome, TraceRecord};
+
+/// Rows of one hook: point, plugin, time, effect. The reason of a failure or refusal is never cut.
+fn hook(record: &TraceRecord, level: usize, long: Long) -> Vec<String> {
+    let (style, word) = hook_outcome(record.outcome);
+    let took = took(record.was_called(), record.micros);
+    let row = Row::at(level).add(DIM, &record.point).at_plugin();
+    let row = row.add(PLUGIN, &record.plugin).time(&took).add(style, word);
+    let row = if record.changed.is_empty() {
+        row
+    } else {
+        row.then(DIM, &record.changed.join(", "))
+    };
+    let is_loud = matches!(
+        record.outcome,
+        TraceOutcome::Failed
+            | TraceOutcome::FailedBlocking
+            | TraceOutcome::Blocked
+            | TraceOutcome::Asked
+    );
+    let reason = record.reason.as_deref().unwrap_or_default();
+    match long {
+        Long::Cut if is_loud => row.tail(style, &one_line(reason, WHY_WIDTH), Long::Wrap),
+        long => row.tail(if is_loud { style } else { DIM }, reason, long),
+    }
+}
+
+/// Rows of one access out of the sandbox, with the plugin's name if the line above lacks it.
+fn access(record: &AccessRecord, level: usize, is_named: bool, long: Long) -> Vec<String> {
+    let (style, word) = match record.outcome {
+        AccessOutcome::Done => (DIM, ""),
+        AccessOutcome::Failed => (WARN, "failed:"),
+        AccessOutcome::Denied => (BAD, "refused:"),
+        AccessOutcome::Masked => (WARN, "masked:"),
+    };
+    let what = match record.reached {
+        Reached::Files => "files",
+        Reached::Network => "network",
+        Reached::External => "host",
+        Reached::Secret => "secret in",
+    };
+    let mut row = Row::at(level).add(DIM, "→");
+    if is_named {
+        row = row.then(PLUGIN, &record.plugin);
+    }
+    row = row
+        .then(DIM, what)
+        .then(style, &one_line(&record.target, 70));
+    if word.is_empty() {
+        return vec![row.line()];
+    }
+    let reason = record.reason.as_deref().unwrap_or_default();
+    let long = if record.outcome == AccessOutcome::Masked {
+        long
+    } else {
+        Long::Wrap
+    };
+    row.then(style, word).tail(DIM, reason, long)
+}
+
+impl Trace {
+    pub(super) fn hook(&mut self, stamped: &Stamped, record: &TraceRecord) {
+        let is_own = |(part, access): &mut (Part, AccessRecord)| {
+            let origin = &access.origin;
+            access.plugin == record.plugin
+                && *part.agent() == stamped.agent
+                && origin.point.as_ref() == Some(&record.point)
+                && origin.call_id == record.call_id
+        };
+        let own: Vec<_> = self.accesses.extract_if(.., is_own).collect();
+        // Hooks at these points run after compaction, so it is over.
+        if ["context", "pre-reason"].contains(&&*record.point) {
+            self.progress(&stamped.agent).is_compacting = false;
+        }
+        let (part, level) = self.place(stamped);
+        self.last = Some((record.plugin.clone(), part.clone()));
+        if own.is_empty() && Fold::takes(record) && !self.is_full {
+            if self.fold.is_elsewhere(&part, level) {
+                self.flush();
+            }
+            self.fold.add(part, level, record);
+            return;
+        }
+        let long = self.long();
+        let mut rows = hook(record, level, long);
+        let shown = own.iter().filter(|(_, reach)| self.is_news(reach));
+        rows.extend(shown.flat_map(|(_, reach)| access(reach, level + 1, false, long)));
+        self.put_beside(&part, level, rows);
+    }
+
+    fn is_news(&self, record: &AccessRecord) -> bool {
+        self.is_full || record.is_news()
+    }
+
+    pub(super) fn access(&mut self, part: Part, record: &AccessRecord) {
+        if self.is_news(record) {
+            let (part, level) = self.inside(part);
+            self.put_below(&part, access(record, level, true, self.long()));
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Tests of nesting, with events that no real turn produces twice in the same order.
+
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::super::bare;
+use super::*;
+use rind_lib::event::Events;
+use rind_lib::message::{EffectClass, ToolResult, Usage};
+use rind_lib::point::payload::{Source, StopReason, TurnSummary};
+use rind_lib::point::trace::{AccessOutcome, Origin, Reached, TraceOutcome, TraceRecord};
+
+fn turn_start(turn: u32) -> Event {
+    Event::TurnStart {
+        turn,
+        input: "go".to_owned(),
+        source: Source::Terminal,
+        command: None,
+    }
+}
+
+fn turn_end(turn: u32) -> Event {
+    Event::TurnEnd {
+        turn,
+        summary: TurnSummary {
+            stop: StopReason::Done,
+            steps: 1,
+            tool_calls: 0,
+            usage: Usage::default(),
+            cost_usd: 0.0,
+            unpriced_tokens: 0,
+            duration_ms: 1,
+            output: String::new(),
+        },
+        output: String::new(),
+    }
+}
+
+struct Turn {
+    events: Events,
+    receiver: UnboundedReceiver<Stamped>,
+    trace: Trace,
+    shown: Vec<String>,
+}
+
+impl Turn {
+    fn new(detail: Detail) -> Self {
+        let (events, receiver) = Events::channel();
+        let mut turn = Self {
+            events,
+            receiver,
+            trace: Trace::new(detail, false),
+            shown: Vec::new(),
+        };
+        turn.emit(turn_start(1));
+        turn.emit(Event::StepStart { step: 1 });
+        turn
+    }
+
+    fn emit(&mut self, event: Event) {
+        self.events.emit(event);
+        let stamped = self.receiver.try_recv().unwrap();
+        self.shown.extend(self.trace.show(&stamped));
+    }
+
+    fn call(&mut self, id: &str, name: &str) {
+        self.emit(Event::ToolCall {
+            call: call(id, name),
+            plugin: None,
+            by: None,
+            parent_id: None,
+        });
+    }
+
+    fn end_call(&mut self, id: &str) {
+        self.emit(Event::ToolEnd {
+            result: ToolResult {
+                call_id: id.to_owned(),
+                name: String::new(),
+                content: "x".into(),
+                is_error: false,
+            },
+            duration_ms: 5,
+            refused_by: None,
+            by: None,
+        });
+    }
+
+    fn hook(&mut self, point: &'static str, outcome: TraceOutcome, call: Option<&str>) {
+        self.emit(Event::Hook {
+            record: TraceRecord {
+                point: point.into(),
+                plugin: "guard".into(),
+                outcome,
+                changed: Vec::new(),
+                reason: None,
+                micros: 12.0,
+                turn: 1,
+                step: 1,
+                call_id: call.map(Into::into),
+            },
+        });
+    }
+
+    fn access(&mut self, target: &str, point: Option<&'static str>, call: Option<&str>) {
+        self.emit(Event::Access {
+            record: AccessRecord {
+                plugin: "guard".into(),
+                reached: Reached::Network,
+                target: target.to_owned(),
+                outcome: AccessOutcome::Done,
+                reason: None,
+                origin: Origin {
+                    agent: "main".into(),
+                    turn: 1,
+                    step: 1,
+                    point: point.map(Into::into),
+                    call_id: call.map(Into::into),
+                },
+            },
+        });
+    }
+
+    /// Returns what was shown since the last call, without colors and with runs of spaces
+    /// collapsed.
+    fn shown(&mut self) -> Vec<String> {
+        let squeezed = self.shown.drain(..).map(|line| {
+            let line = bare(&line);
+            let indent = line.len() - line.trim_start().len();
+            let words: Vec<&str> = line.split_whitespace().collect();
+            format!("{}{}", &line[..indent], words.join(" "))
+        });
+        squeezed.collect()
+    }
+}
+
+fn call(id: &str, name: &str) -> ToolCall {
+    ToolCall::new(id, name, serde_json::json!({"path": "a"}))
+}
+
+#[test]
+fn what_was_reached_for_stands_below_the_hook_or_the_tool_that_did_it() {
+    let mut turn = Turn::new(Detail::Short);
+    turn.access("GET https://one", Some("pre-reason"), None);
+    turn.hook("context", TraceOutcome::Pass, None);
+    turn.hook("pre-reason", TraceOutcome::Pass, None);
+    turn.call("1", "look");
+    turn.access("GET https://two", None, Some("1"));
+    turn.access("GET https://three", Some("post-tool"), Some("1"));
+    turn.hook("post-tool", TraceOutcome::Pass, Some("1"));
+    turn.end_call("1");
+    turn.access("GET https://four", Some("pre-output"), None);
+    turn.emit(turn_end(1));
+    assert_eq!(
+        turn.shown(),
+        [
+            "turn 1 go",
+            "  step 1",
+            "    pre-reason guard 12.0 µs pass",
+            "      → network GET https://one",
+            "    context 12.0 µs 1 hook passed",
+            "    ● look a",
+            "      → guard network GET https://two",
+            "      post-tool guard 12.0 µs pass",
+            "        → network GET https://three",
+            "      └ 1 B in 1 line, 5 ms",
+            // Its hook was cut and left no record.
+            "    → guard network GET https://four",
+        ]
+    );
+}
+
+#[test]
+fn calls_side_by_side_are_named_again_where_the_lines_change_between_them() {
+    let mut turn = Turn::new(Detail::Short);
+    turn.call("1", "look");
+    turn.call("2", "listen");
+    turn.shown();
+    turn.hook("post-tool", TraceOutcome::Changed, Some("1"));
+    turn.end_call("1");
+    turn.end_call("2");
+    assert_eq!(
+        turn.shown(),
+        [
+            "    … look a",
+            "      post-tool guard 12.0 µs changed",
+            "      └ 1 B in 1 line, 5 ms",
+            "      └ listen a: 1 B in 1 line, 5 ms",
+        ]
+    );
+}
+
+#[test]
+fn arguments_that_a_hook_changed_are_shown() {
+    let mut turn = Turn::new(Detail::Short);
+    turn.call("1", "look");
+    turn.shown();
+    let mut changed = call("1", "look");
+    changed.arguments = serde_json::json!({"path": "b"});
+    turn.emit(Event::ToolStart {
+        call: changed,
+        effect_class: EffectClass::Read,
+        plugin: None,
+        by: None,
+    });
+    assert_eq!(turn.shown(), ["      now with b"]);
+}
+
+#[test]
+fn hooks_that_were_left_out_are_counted_and_those_that_refuse_are_named() {
+    let mut turn = Turn::new(Detail::Short);
+    turn.shown();
+    turn.hook("pre-reason", TraceOutcome::Pass, None);
+    turn.hook("context", TraceOutcome::Dropped, None);
+    turn.hook("pre-tool", TraceOutcome::DroppedBlocking, None);
+    turn.emit(Event::StepEnd {
+        step: 1,
+        tool_calls: 0,
+        goes_on: false,
+    });
+    assert_eq!(
+        turn.shown(),
+        [
+            "    pre-tool guard – out this turn, refusing",
+            "    pre-reason, context 12.0 µs 1 hook passed, 1 out this turn",
+        ]
+    );
+    let mut full = Turn::new(Detail::Full);
+    full.shown();
+    full.hook("pre-reason", TraceOutcome::Pass, None);
+    full.hook("context", TraceOutcome::Dropped, None);
+    assert_eq!(
+        full.shown(),
+        [
+            "    pre-reason guard 12.0 µs pass",
+            "    context guard – out this turn",
+        ]
+    );
+}

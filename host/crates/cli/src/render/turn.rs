@@ -1,0 +1,349 @@
+//! A turn as it happens: for people on standard error with the answer on standard output, or as
+//! JSON lines.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+
+use super::plain::Plain;
+use super::trace::{Totals, Trace};
+use super::waiting::Waiting;
+use super::{
+    BAD, DIM, WARN, answer, answer_json, count, has_terminal, millis, prose, say, styled, warning,
+};
+use crate::args::ShowArgs;
+use rind_lib::agent::NO_ANSWER;
+use rind_lib::event::{Event, Stamped};
+use rind_lib::message::{Message, Role};
+use rind_lib::point::payload::{StopReason, TurnSummary};
+use rind_lib::provider::scripted;
+
+#[derive(Default)]
+pub(in super::super) struct TurnRenderer {
+    is_json: bool,
+    /// Whether no output reaches the terminal, so that it need not pause for a question.
+    is_elsewhere: bool,
+    /// Whether the model's words are shown as they come.
+    is_live: bool,
+    waiting: Waiting,
+    /// Text of the last step's message that was shown live.
+    streamed: String,
+    /// Whether the streamed text ends in the middle of a line.
+    is_line_open: bool,
+    is_scripted: bool,
+    /// Names of the tools that run, by the id of the call.
+    running: BTreeMap<String, String>,
+    hooks: Totals,
+    plain: Plain,
+    /// Shows everything except the model's text, and replaces the plain view.
+    trace: Option<Trace>,
+}
+
+impl TurnRenderer {
+    pub(in super::super) fn new(show: ShowArgs) -> Self {
+        let is_live = super::is_live();
+        Self {
+            is_json: show.json,
+            // Ask once: `is_terminal` is a system call, and the answer is needed after every event.
+            is_elsewhere: show.json && !std::io::stdout().is_terminal(),
+            is_live,
+            waiting: Waiting::new(!show.json && has_terminal()),
+            trace: show.trace.map(|detail| Trace::new(detail, is_live)),
+            ..Self::default()
+        }
+    }
+
+    /// Shows a turn without anything that is drawn over.
+    pub(in super::super) fn in_lines() -> Self {
+        Self {
+            waiting: Waiting::new(false),
+            ..Self::new(ShowArgs::default())
+        }
+    }
+
+    pub(in super::super) fn show(&mut self, stamped: &Stamped) {
+        self.show_all(std::slice::from_ref(stamped));
+    }
+
+    /// Shows events in their order, as JSON with a single write.
+    pub(in super::super) fn show_all(&mut self, events: &[Stamped]) {
+        if !self.is_json {
+            return events.iter().for_each(|event| self.show_lines(event));
+        }
+        let mut lines = String::new();
+        for event in events {
+            match serde_json::to_string(event) {
+                Ok(line) => lines.extend([&line, "\n"]),
+                Err(e) => say(format_args!("an event could not be written: {e}")),
+            }
+        }
+        answer_json(&lines);
+    }
+
+    fn show_lines(&mut self, stamped: &Stamped) {
+        let event = &stamped.event;
+        if let Event::SessionOpened { provider, .. } = event {
+            self.is_scripted = provider == scripted::NAME;
+        }
+        if let Event::Hook { record } = event {
+            self.hooks.add(record);
+        }
+        if stamped.is_main() {
+            self.before(event);
+        }
+        let lines = match &mut self.trace {
+            None => self.plain.show(stamped).into_iter().collect(),
+            Some(trace) => trace.show(stamped),
+        };
+        lines.into_iter().for_each(|line| self.line(line));
+        if stamped.is_main() {
+            self.after(event);
+        }
+    }
+
+    /// Prepares for the lines of an event of the main agent.
+    fn before(&mut self, event: &Event) {
+        match event {
+            // Discard the streamed text: after a retry the answer begins anew.
+            Event::StepStart { .. } | Event::Retry { .. } => {
+                self.end_line();
+                self.streamed.clear();
+            }
+            Event::MessageEnd { message } => self.message_end(message),
+            _ => {}
+        }
+    }
+
+    /// Finishes after the lines of an event: shows the model's words, the answer, the current wait.
+    fn after(&mut self, event: &Event) {
+        match event {
+            Event::StepStart { step } => {
+                let what = format!("step {step}: waiting for the model");
+                self.waiting.start(&what);
+            }
+            Event::TextDelta { text } => self.text(text),
+            Event::ThinkingDelta { .. }
+            | Event::TextHeld {
+                is_thinking: true, ..
+            } => self.waiting.start("thinking"),
+            Event::TextHeld { by, .. } => self.waiting.start(&format!(
+                "the model is writing; {} checks the answer when it is complete",
+                by.join(", ")
+            )),
+            Event::Correction { text, .. } => self.correction(text),
+            Event::TurnEnd {
+                summary, output, ..
+            } => self.turn_end(summary, output),
+            Event::CompactStart { .. } => self.waiting.start("making the conversation shorter"),
+            Event::CompactEnd { .. } => self.waiting.start("waiting for the model"),
+            Event::ToolStart { call, .. } => {
+                self.running.insert(call.id.clone(), call.name.clone());
+                self.wait_for_tools();
+            }
+            Event::ToolEnd { result, .. } => {
+                self.running.remove(&result.call_id);
+                self.wait_for_tools();
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the view; call it when no more events come.
+    pub(in super::super) fn finish(&mut self) {
+        self.waiting.stop();
+        if let Some(trace) = &mut self.trace {
+            trace.finish().iter().for_each(say);
+        }
+    }
+
+    /// Redraws the waiting line; call it every [`TICK`](super::waiting::TICK) or so.
+    pub(in super::super) fn tick(&mut self) {
+        self.waiting.tick();
+    }
+
+    /// Whether no output reaches the terminal, so that it need not pause for a question.
+    pub(in super::super) fn shows_elsewhere(&self) -> bool {
+        self.is_elsewhere
+    }
+
+    /// Leaves the terminal to a question.
+    pub(in super::super) fn pause(&mut self) {
+        self.waiting.stop();
+        self.end_line();
+    }
+
+    /// Records that the person's Enter has ended the line on the terminal.
+    pub(in super::super) fn typed(&mut self) {
+        self.is_line_open = false;
+    }
+
+    pub(in super::super) fn interrupted(&mut self) {
+        // The terminal echoes `^C`: overwrite it with this line.
+        let over = if has_terminal() && !self.is_line_open {
+            "\r"
+        } else {
+            ""
+        };
+        let text = warning("interrupted: ending the turn; press Ctrl-C again to quit");
+        self.line(format!("{over}{text}"));
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.is_live {
+            self.waiting.stop();
+            answer(prose(text));
+            self.streamed.push_str(text);
+            self.is_line_open = !self.streamed.ends_with('\n');
+        } else {
+            self.waiting.start("the model is writing");
+        }
+    }
+
+    /// Shown text stays: nothing is taken back on a terminal, nor in a pipe.
+    fn correction(&mut self, text: &str) {
+        if self.streamed.is_empty() {
+            return;
+        }
+        let what = if text.is_empty() {
+            "the request is sent again; ignore what was shown of this answer"
+        } else {
+            "the answer was changed after it was shown; it is now:"
+        };
+        self.line(warning(what));
+        self.streamed.clear();
+    }
+
+    /// Shows text next to tool calls, which is no answer, unless it was shown live.
+    fn message_end(&mut self, message: &Message) {
+        if message.role != Role::Assistant {
+            return;
+        }
+        self.waiting.stop();
+        // Steering from here on starts on lines of its own.
+        self.end_line();
+        let text = message.joined_text();
+        if self.trace.is_none()
+            && self.streamed.is_empty()
+            && !text.trim().is_empty()
+            && message.tool_calls().next().is_some()
+        {
+            self.line(styled(DIM, prose(text.trim())));
+        }
+    }
+
+    fn wait_for_tools(&mut self) {
+        let mut names: Vec<&str> = self.running.values().map(String::as_str).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() {
+            self.waiting.stop();
+        } else {
+            self.waiting.start(&format!("running {}", names.join(", ")));
+        }
+    }
+
+    /// Prints a line of its own, after ending the streamed text.
+    fn line(&mut self, line: String) {
+        self.waiting.hide();
+        self.end_line();
+        say(line);
+    }
+
+    fn end_line(&mut self) {
+        if self.is_line_open {
+            answer("\n");
+            self.is_line_open = false;
+        }
+    }
+
+    /// Ends the output: standard output is for answers only, so the reason for a missing answer
+    /// goes to standard error.
+    fn turn_end(&mut self, summary: &TurnSummary, output: &str) {
+        self.waiting.stop();
+        self.end_line();
+        let output = output.trim_end();
+        match summary.stop {
+            StopReason::Done => {
+                let rest = rest(output, &self.streamed);
+                if !rest.trim().is_empty() {
+                    answer(format_args!("{}\n", prose(rest)));
+                }
+            }
+            StopReason::Blocked | StopReason::MaxSteps => say(prose(output)),
+            // The user knows: no line needed.
+            StopReason::Cancelled => {}
+            // The error event was shown already. Show the partial answer, unless it was shown live.
+            StopReason::Failed => {
+                let (begun, _) = output.rsplit_once(NO_ANSWER).unwrap_or_default();
+                if self.streamed.is_empty() && !begun.trim().is_empty() {
+                    say(prose(begun.trim_end()));
+                }
+            }
+        }
+        if self.trace.is_some() {
+            self.hooks.lines(summary.duration_ms).iter().for_each(say);
+        }
+        say(self.summary(summary));
+    }
+
+    /// Formats the cost of the turn; empty for a script, which costs nothing.
+    fn cost(&self, summary: &TurnSummary) -> Option<String> {
+        let is_unknown = summary.unpriced_tokens > 0 && summary.cost_usd <= 0.0;
+        super::cost(summary).filter(|_| !is_unknown || !self.is_scripted)
+    }
+
+    fn summary(&self, summary: &TurnSummary) -> String {
+        let mut words = vec![
+            count(u64::from(summary.steps), "step"),
+            count(u64::from(summary.tool_calls), "tool call"),
+            super::tokens(&summary.usage),
+        ];
+        words.extend(self.cost(summary));
+        words.push(millis(summary.duration_ms));
+        // A trace has its own lines for hooks.
+        if self.trace.is_none() {
+            words.extend(self.hooks.short());
+        }
+        let line = styled(DIM, words.join(" · "));
+        match summary.stop {
+            StopReason::Done => line,
+            StopReason::MaxSteps => format!("{} {line}", styled(WARN, "stopped at the step limit")),
+            StopReason::Blocked => format!("{} {line}", styled(BAD, "blocked")),
+            StopReason::Cancelled => format!("{} {line}", styled(WARN, "interrupted")),
+            StopReason::Failed => format!("{} {line}", styled(BAD, "failed")),
+        }
+    }
+}
+
+/// Returns the part of an output that was not shown yet. Blanks do not count: parts of an answer
+/// are joined in different ways.
+pub(in super::super) fn rest<'a>(output: &'a str, shown: &str) -> &'a str {
+    let mut chars = output.char_indices().filter(|(_, c)| !c.is_whitespace());
+    let mut end = 0;
+    for wanted in shown.chars().filter(|c| !c.is_whitespace()) {
+        match chars.next() {
+            Some((at, c)) if c == wanted => end = at + c.len_utf8(),
+            _ => return output,
+        }
+    }
+    output.get(end..).map_or(output, str::trim_start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rest;
+
+    #[test]
+    fn only_what_was_not_shown_is_shown_at_the_end() {
+        let table = [
+            ("all of it", "", "all of it"),
+            ("all of it", "all of it\n", ""),
+            ("one\ntwo", "onetwo", ""),
+            ("all of it\n\n-- é", "all of it", "-- é"),
+            ("other", "all of it", "other"),
+            ("all", "all of it", "all"),
+        ];
+        for (output, shown, expected) in table {
+            assert_eq!(rest(output, shown), expected, "{output:?} {shown:?}");
+        }
+    }
+}

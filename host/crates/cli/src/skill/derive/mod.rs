@@ -1,0 +1,203 @@
+//! `rind skill derive`: makes a skill from a plugin, a component, a WIT package or a Rust crate.
+
+mod outline;
+mod place;
+mod source;
+mod summary;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+
+use super::super::args::{ModelArgs, PluginArgs};
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::question::{Line, Screen};
+use super::super::render::BOLD;
+use super::super::terminal::can_ask;
+use super::super::{command, environment, render};
+pub(in super::super) use outline::{OUTLINE_COMMAND, outline_main};
+use rind_derive::{Bundle, Draft, Stamped, slug};
+use rind_lib::plugin::protected::is_protected;
+use rind_lib::skill::FOLDER;
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+The same source gives the same bytes: no model, no network and no date has a part in it. A component is asked for its tools in the \
+sandbox, with nothing granted; nothing of a crate is built or run.
+
+The bundle goes into the cache, where no session looks for skills. `rind skill install` puts it among yours; `--into .rind/skills` \
+makes it in a project.")]
+pub(in super::super) struct SkillDeriveArgs {
+    /// Folder or file of a plugin, a component, a WIT package or a Rust crate
+    ///
+    /// A folder is what its manifest says: `plugin.toml`, `Cargo.toml`, or files `*.wit`. Where
+    /// there are several, name the file.
+    source: PathBuf,
+    /// Make the skill in this folder, in place of the cache
+    #[arg(long, value_name = "DIR")]
+    into: Option<PathBuf>,
+    /// Print the files and write nothing
+    #[arg(long, conflicts_with_all = ["into", "yes", "force"])]
+    print: bool,
+    /// Replace the bundle that is there without a question, after its differences are shown
+    #[arg(long)]
+    yes: bool,
+    /// Replace it also when it was edited by hand, or is no derived skill, which is moved to
+    /// `.kept` beside it; and when a summary failed
+    #[arg(long)]
+    force: bool,
+    /// Have the model write a summary into it: one request, which costs tokens
+    #[arg(long)]
+    summarize: bool,
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    plugins: PluginArgs,
+}
+
+pub(super) async fn derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitStatus> {
+    let mut draft = source::draft(&args.source).await?;
+    if command::reserved().contains(&draft.name.as_str()) {
+        draft.name.push_str("-package");
+    }
+    if args.print {
+        let is_whole = summarize(&mut draft, args).await?;
+        render::derive::print(&draft.bundle());
+        return Ok(ExitStatus::of(is_whole));
+    }
+    let folder = match &args.into {
+        Some(folder) => folder.join(&draft.name),
+        None => cached(&draft)?,
+    };
+    place::check_apart(&folder, &source::place(&args.source))?;
+    let earlier = place::read(&folder)?;
+    let stamp = earlier.as_ref().and_then(Bundle::stamp);
+    if earlier.is_some()
+        && !args.force
+        && is_current(stamp.as_ref(), &draft, &folder, args.summarize)?
+    {
+        render::answer_line(folder.display());
+        render::note("nothing to do: its source has not changed");
+        return Ok(ExitStatus::Done);
+    }
+    let is_whole = summarize(&mut draft, args).await?;
+    let has_summary = stamp
+        .as_ref()
+        .is_some_and(|one| one.summarized_by.is_some());
+    if !is_whole && has_summary && !args.force {
+        render::note(
+            "nothing was replaced: the bundle that is there has a summary; try again, or pass --force to replace it without one",
+        );
+        return Ok(ExitStatus::Failed);
+    }
+    let bundle = draft.bundle();
+    if let Some(earlier) = &earlier {
+        if *earlier == bundle {
+            render::answer_line(folder.display());
+            render::note("nothing to do: it is the same");
+            return Ok(ExitStatus::of(is_whole));
+        }
+        render::derive::difference(earlier, &bundle);
+        if !args.yes && !args.force && !may_replace(&folder).await {
+            render::note("nothing was replaced; pass --yes to replace it");
+            return Ok(ExitStatus::Failed);
+        }
+    }
+    // Do not keep an unedited derived skill: it can be derived again.
+    let is_kept = !stamp.is_some_and(|stamp| stamp.is_whole);
+    let kept = place::write(&bundle, &folder, earlier.as_ref(), is_kept)?;
+    render::answer_line(folder.display());
+    if let Some(kept) = kept {
+        render::note(&format!("what was there is in {} now", kept.display()));
+    }
+    let is_loaded = draft.library_depends.iter().all(|name| is_protected(name));
+    let plugin = Some(&args.source).filter(|_| !is_loaded);
+    render::derive::made(
+        &draft,
+        &folder,
+        args.into.is_none(),
+        plugin.map(PathBuf::as_path),
+    );
+    Ok(ExitStatus::of(is_whole))
+}
+
+/// Adds a summary if one is wanted. The skill is complete without it, so a failure of the model
+/// loses nothing. Returns whether the result is complete.
+async fn summarize(draft: &mut Draft, args: &SkillDeriveArgs) -> anyhow::Result<bool> {
+    if !args.summarize {
+        return Ok(true);
+    }
+    let summarized = summary::summarize(&draft.bundle(), &args.model, &args.plugins).await?;
+    render::derive::summarized(&summarized.turn);
+    match summarized.summary {
+        Ok(summary) => {
+            draft.summary = Some(summary);
+            Ok(true)
+        }
+        Err(why) => {
+            render::derive::not_summarized(&why);
+            Ok(false)
+        }
+    }
+}
+
+/// Whether the existing bundle is up to date: derived from this source, with a summary if one is
+/// wanted. Refuses a bundle that was edited or is no derived skill.
+fn is_current(
+    stamp: Option<&Stamped>,
+    draft: &Draft,
+    folder: &Path,
+    with_summary: bool,
+) -> anyhow::Result<bool> {
+    let shown = folder.display();
+    match stamp {
+        None => bail_usage!(
+            "{shown} is there and is no derived skill: choose another folder with --into, or pass --force"
+        ),
+        Some(stamp) if !stamp.is_whole => bail_usage!(
+            "{shown} was edited since it was derived: keep it under another name, or pass --force to replace it"
+        ),
+        Some(stamp) => Ok(stamp.source_hash == draft.source_hash
+            && (!with_summary || stamp.summarized_by.is_some())),
+    }
+}
+
+/// The folder in the cache: `skills/PACKAGE/VERSION/NAME`.
+fn cached(draft: &Draft) -> anyhow::Result<PathBuf> {
+    let package = slug(&draft.package).unwrap_or_else(|| draft.name.clone());
+    let version = draft.version.as_deref().unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || ".+-".contains(c);
+    let is_name = version.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && version.len() <= 64
+        && version.chars().all(is_plain);
+    let version = if is_name { version } else { "unversioned" };
+    let cache = environment::paths(None)?.cache;
+    Ok(cache
+        .join(FOLDER)
+        .join(package)
+        .join(version)
+        .join(&draft.name))
+}
+
+/// Asks at a terminal; elsewhere the answer is no.
+async fn may_replace(folder: &Path) -> bool {
+    if !can_ask() {
+        return false;
+    }
+    let question = Line::new("")
+        .own("Replace ")
+        .theirs(BOLD, &folder.display().to_string())
+        .own("?");
+    let screen = Screen {
+        parts: vec![vec![question]],
+        covers: Vec::new(),
+        keys: "[y]es [n]o".to_owned(),
+        takes_text: false,
+    };
+    let answer = screen.ask(|line| match line.trim() {
+        "y" | "yes" => Some(true),
+        "n" | "no" => Some(false),
+        _ => None,
+    });
+    answer.await.unwrap_or(false)
+}

@@ -1,0 +1,54 @@
+//! Reads Rust, WIT and components, and writes their skills, in a process of its own: the parsers
+//! recurse without limit on untrusted input, and only a process can be killed.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use tokio_util::sync::CancellationToken;
+
+use super::super::super::worker::{INPUT, OUTPUT, Worker};
+use rind_derive::{Drafted, Job};
+
+/// The hidden command of the process.
+pub(crate) const OUTLINE_COMMAND: &str = "__outline";
+
+/// The work, with its limits. The largest crates take a few seconds and some hundred MiB; the stack
+/// is many times the need of real code.
+const WORKER: Worker = Worker {
+    command: OUTLINE_COMMAND,
+    name: "reads packages",
+    deadline: Duration::from_secs(120),
+    max_cpu_seconds: 20,
+    max_memory_bytes: 1 << 30,
+    stack_bytes: 64 << 20,
+};
+
+/// Does the work in the process.
+pub(super) async fn run(job: &Job) -> anyhow::Result<Drafted> {
+    let program = std::env::current_exe().context("find this program")?;
+    let input = serde_json::to_vec(job)?;
+    let (text, finished) = WORKER
+        .run(&program, &input, &CancellationToken::new())
+        .await
+        .map_err(|why| anyhow!(why))?;
+    match serde_json::from_str::<Result<Drafted, String>>(&text) {
+        Ok(outcome) => outcome.map_err(|why| anyhow!(why)),
+        Err(_) => Err(anyhow!(WORKER.reason(&finished))),
+    }
+}
+
+/// Main function of the process, with the arguments that follow [`OUTLINE_COMMAND`].
+///
+/// # Errors
+/// Why the work is not done, for standard error.
+pub(crate) fn outline_main(args: impl Iterator<Item = OsString>) -> Result<(), String> {
+    WORKER.main(args, work)
+}
+
+fn work(folder: &Path) -> std::io::Result<()> {
+    let job: Job = serde_json::from_slice(&fs::read(folder.join(INPUT))?)?;
+    fs::write(folder.join(OUTPUT), serde_json::to_vec(&job.run())?)
+}

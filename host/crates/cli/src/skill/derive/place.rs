@@ -1,0 +1,132 @@
+//! Bundles on disk: reads the current one, and replaces it atomically.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use super::super::super::exit_code::bail_usage;
+use rind_derive::Bundle;
+use rind_lib::disk::exchange;
+use rind_lib::grant::held::HeldFolder;
+use rind_lib::skill::FILE;
+use rind_package::place;
+
+/// Refuses a place for a bundle that is the source or holds it, which would be replaced. A place in
+/// the source is one where an author ships the skill: nothing there is read as source.
+pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
+    let own = source
+        .canonicalize()
+        .with_context(|| format!("look at {}", source.display()))?;
+    let place = resolved(folder)?;
+    if own.starts_with(&place) {
+        bail_usage!(
+            "{} is the source {} or holds it, and a skill never takes the place of its source: choose another folder with --into",
+            folder.display(),
+            source.display()
+        );
+    }
+    Ok(())
+}
+
+/// The path without links, also of something that is not there yet.
+fn resolved(path: &Path) -> anyhow::Result<PathBuf> {
+    let path = std::path::absolute(path).with_context(|| format!("look at {}", path.display()))?;
+    for above in path.ancestors() {
+        let Ok(known) = above.canonicalize() else {
+            continue;
+        };
+        let rest = path.strip_prefix(above).unwrap_or(Path::new(""));
+        if rest
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)))
+        {
+            return Ok(known.join(rest));
+        }
+        break;
+    }
+    bail_usage!(
+        "{} leads through a folder that is not there",
+        path.display()
+    )
+}
+
+/// Reads the bundle in a folder; `None` if the path does not exist. Refuses a symlink and a folder
+/// without a skill, which must not be replaced.
+pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Bundle>> {
+    let found = match folder.symlink_metadata() {
+        Ok(found) => found,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("look at {}", folder.display())),
+    };
+    if !found.is_dir() {
+        bail!(
+            "{} is a link or a file: move it away, or choose another folder",
+            folder.display()
+        );
+    }
+    if !folder.join(FILE).is_file() {
+        bail_usage!(
+            "{} is there and is no skill, as it has no {FILE}: choose another folder with --into",
+            folder.display()
+        );
+    }
+    let held = HeldFolder::read(folder).with_context(|| format!("read {}", folder.display()))?;
+    let files = held.into_files().into_iter();
+    let files = files.map(|(names, bytes)| {
+        (
+            names.join("/"),
+            String::from_utf8_lossy(&bytes).into_owned(),
+        )
+    });
+    Ok(Some(Bundle(files.collect())))
+}
+
+/// Writes a bundle atomically: to a new folder, or in exchange for the earlier bundle. With
+/// `is_kept` the old bundle is kept, and its new path returned.
+pub(super) fn write(
+    bundle: &Bundle,
+    folder: &Path,
+    earlier: Option<&Bundle>,
+    is_kept: bool,
+) -> anyhow::Result<Option<PathBuf>> {
+    let above = folder.parent().unwrap_or(Path::new("."));
+    let doing = || format!("write {}", folder.display());
+    fs::create_dir_all(above).with_context(doing)?;
+    let private = tempfile::Builder::new()
+        .prefix(".derive-")
+        .tempdir_in(above)
+        .with_context(doing)?;
+    // Give the temporary folder the final base name: `keep` uses it for the old bundle.
+    let fresh = private.path().join(folder.file_name().unwrap_or_default());
+    for (path, text) in &bundle.0 {
+        let file = fresh.join(path);
+        fs::create_dir_all(file.parent().unwrap_or(&fresh))
+            .and_then(|()| fs::write(&file, text))
+            .with_context(doing)?;
+    }
+    let Some(earlier) = earlier else {
+        fs::rename(&fresh, folder).with_context(doing)?;
+        return Ok(None);
+    };
+    exchange(&fresh, folder).with_context(doing)?;
+    // The exchange has moved the old bundle into the private folder. Compare it: an edit since it
+    // was read must not be lost.
+    if read(&fresh).ok().flatten().as_ref() != Some(earlier) {
+        exchange(&fresh, folder).with_context(doing)?;
+        bail!(
+            "{} was changed meanwhile, and is left as it is; run the command again",
+            folder.display()
+        );
+    }
+    if !is_kept {
+        return Ok(None);
+    }
+    match place::keep(&fresh, above) {
+        Ok(kept) => Ok(Some(kept)),
+        Err(error) => {
+            exchange(&fresh, folder).with_context(doing)?;
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Reads a source of a skill: a plugin, a component, a WIT package or a Rust crate.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+
+use super::super::super::exit_code::bail_usage;
+use super::super::super::{alone, render};
+use super::outline;
+use rind_cases::CaseFile;
+use rind_derive::plugin::PluginPackage;
+use rind_derive::sources::{self, CARGO};
+use rind_derive::{Draft, Job, SourceHash};
+use rind_lib::grant::Trust;
+use rind_lib::grant::ask::GrantOptions;
+use rind_lib::paths::{file_name, file_stem};
+use rind_lib::plugin::contract::stamp;
+use rind_lib::plugin::load::{Loaded, PluginSet, Why};
+use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
+use rind_lib::plugin::surface::Surface;
+use rind_lib::plugin::{Error, protected};
+use rind_lib::skill;
+use rind_package::place::stage;
+use rind_package::source::{self as package, Fetched};
+
+/// Largest component that is no plugin, in bytes.
+const MAX_COMPONENT_BYTES: u64 = 64 << 20;
+
+/// Largest file of cases, in bytes.
+const MAX_CASES_BYTES: u64 = 1 << 20;
+
+/// Largest README of a plugin, in bytes.
+const MAX_README_BYTES: usize = 1 << 20;
+
+/// Kind of a source, with the folder or file that it is read from.
+enum Kind {
+    Plugin(PathBuf),
+    Component(PathBuf),
+    Wit(PathBuf),
+    Crate(PathBuf),
+}
+
+/// Derives a skill from a folder or file.
+pub(super) async fn draft(path: &Path) -> anyhow::Result<Draft> {
+    let doing = || format!("derive a skill from {}", path.display());
+    let (job, hash) = match kind(path)? {
+        Kind::Plugin(path) => of_plugin(&path).await,
+        Kind::Component(path) => of_component(&path),
+        Kind::Wit(path) => of_wit(&path),
+        Kind::Crate(path) => of_crate(&path),
+    }
+    .with_context(doing)?;
+    let drafted = outline::run(&job).await.with_context(doing)?;
+    drafted.notes.iter().for_each(|note| render::warn(note));
+    Ok(Draft {
+        source_hash: hash.text(),
+        ..drafted.draft
+    })
+}
+
+/// The folder that a source lies in as a whole, or the file that it is.
+pub(super) fn place(path: &Path) -> PathBuf {
+    let is_manifest = path
+        .file_name()
+        .is_some_and(|name| name == FILE_NAME || name == CARGO);
+    let above = path.parent().filter(|_| is_manifest && path.is_file());
+    match above {
+        Some(above) if above.as_os_str().is_empty() => PathBuf::from("."),
+        Some(above) => above.to_owned(),
+        None => path.to_owned(),
+    }
+}
+
+/// Detects the kind of a source: by name for a file, by the manifest in it for a folder. A folder
+/// with several manifests is an error that asks for the file.
+fn kind(path: &Path) -> anyhow::Result<Kind> {
+    let shown = path.display();
+    if !path.exists() {
+        bail_usage!(
+            "{shown} is not there: name a folder or file of a plugin, a component, a WIT package or a Rust crate"
+        );
+    }
+    let name = file_name(path);
+    if path.is_file() {
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+        let above = above.unwrap_or(Path::new(".")).to_owned();
+        return Ok(match name.as_str() {
+            FILE_NAME => Kind::Plugin(above),
+            CARGO => Kind::Crate(above),
+            name if name.ends_with(".wit") => Kind::Wit(path.to_owned()),
+            name if name.ends_with(".wasm") && !is_plugin(path) => Kind::Component(path.to_owned()),
+            _ => Kind::Plugin(path.to_owned()),
+        });
+    }
+    let within = path.join("wit");
+    Ok(if path.join(FILE_NAME).is_file() {
+        Kind::Plugin(path.to_owned())
+    } else if path.join(CARGO).is_file() {
+        Kind::Crate(path.to_owned())
+    } else if sources::has_wit(path) {
+        Kind::Wit(path.to_owned())
+    } else if sources::has_wit(&within) {
+        Kind::Wit(within)
+    } else {
+        bail_usage!(
+            "{shown} is no source of a skill: it has no {FILE_NAME} (a plugin), no {CARGO} (a Rust crate) and no file `*.wit`"
+        )
+    })
+}
+
+/// Whether a WebAssembly file carries the manifest of a plugin. A file that is too large for a
+/// component counts as a plugin, and is left to the plugin loader.
+fn is_plugin(path: &Path) -> bool {
+    let is_small = |found: &std::fs::Metadata| found.len() <= MAX_COMPONENT_BYTES;
+    let bytes = path
+        .metadata()
+        .ok()
+        .filter(is_small)
+        .and_then(|_| std::fs::read(path).ok());
+    bytes.is_none_or(|bytes| stamp::manifest_of(&bytes).is_some())
+}
+
+/// Reads the cases of a plugin's tests, which are files of the folder and no links.
+fn cases(folder: &Path) -> anyhow::Result<Vec<CaseFile>> {
+    let tests = folder.join("tests");
+    let entries = std::fs::read_dir(&tests).into_iter().flatten().flatten();
+    for entry in entries {
+        let path = entry.path();
+        let found = entry.metadata()?;
+        let is_case = path.extension().is_some_and(|end| end == "toml");
+        if is_case && (!found.is_file() || found.len() > MAX_CASES_BYTES) {
+            bail!(
+                "{} is a link, or has more than {} MiB",
+                path.display(),
+                MAX_CASES_BYTES >> 20
+            );
+        }
+    }
+    if tests
+        .symlink_metadata()
+        .is_ok_and(|found| found.is_symlink())
+    {
+        return Ok(Vec::new());
+    }
+    Ok(CaseFile::all(folder)?)
+}
+
+async fn of_plugin(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
+    let fetched = package::read(path)?;
+    let manifest = &fetched.contents.manifest;
+    let cases = if path.is_dir() {
+        cases(path)?
+    } else {
+        Vec::new()
+    };
+    let mut hash = SourceHash::new("plugin");
+    hash.add("contents", fetched.contents.digest().as_bytes());
+    for file in &cases {
+        let name = file_name(&file.path);
+        hash.add(&name, &std::fs::read(&file.path)?);
+    }
+    let private = tempfile::tempdir().context("make a temporary folder")?;
+    let staged = stage(fetched.contents.files(), &manifest.name, private.path())?;
+    let readme = std::fs::read(staged.folder.join("README.md")).unwrap_or_default();
+    let readme = String::from_utf8(readme)
+        .ok()
+        .filter(|text| text.len() <= MAX_README_BYTES);
+    let set = load(&staged.folder, &fetched).await?;
+    let loaded = offered(&set);
+    let loaded = loaded.map_err(|why| anyhow!(staged.in_words_of(&format!("{why:#}"), path)))?;
+    let skills = folders(&staged.folder.join(skill::FOLDER));
+    let package = PluginPackage::new(manifest, loaded, readme, &cases, skills);
+    Ok((Job::Plugin(Box::new(package)), hash))
+}
+
+fn folders(path: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.path().join(skill::FILE).is_file());
+    let mut names: Vec<String> = folders
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Loads the plugin in a private folder, to list its tools: in the sandbox, without a session, and
+/// without grants. The copy omits parts that are up to the operator (required settings, other
+/// plugins).
+async fn load(folder: &Path, fetched: &Fetched) -> anyhow::Result<PluginSet> {
+    let manifest = &fetched.contents.manifest;
+    // Names of bundled plugins are reserved for managed trust; nothing runs after the listing.
+    let trust = match protected::is_protected(&manifest.name) {
+        true => Trust::Managed,
+        false => Trust::Local,
+    };
+    let set = alone::load_as(folder, trust, GrantOptions::default()).await?;
+    let is_up_to_operator =
+        |why: &Why| matches!(why, Why::Failed(error) if error.is_up_to_operator(&manifest.name));
+    if !set.left_out.iter().any(|left| is_up_to_operator(&left.why)) {
+        return Ok(set);
+    }
+    let bare = Manifest {
+        config: None,
+        dependencies: Default::default(),
+        implements: Default::default(),
+        ..manifest.clone()
+    };
+    let text = toml::to_string(&bare).context("write the manifest of the copy")?;
+    std::fs::write(folder.join(FILE_NAME), text).context("write the manifest of the copy")?;
+    alone::load_as(folder, trust, GrantOptions::default()).await
+}
+
+/// Returns the loaded plugin, even if it lacks permissions.
+fn offered(set: &PluginSet) -> anyhow::Result<&Loaded> {
+    if let Some(plugin) = set.plugins.first() {
+        return Ok(plugin);
+    }
+    match set.left_out.first().map(|left| &left.why) {
+        Some(Why::Held(plugin) | Why::Failed(Error::Denied { plugin, .. })) => Ok(plugin),
+        Some(why) => bail!("it cannot be loaded: {why}"),
+        None => bail!("no plugin was found in it"),
+    }
+}
+
+fn of_component(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
+    let size = path.metadata().context("look at the file")?.len();
+    if size > MAX_COMPONENT_BYTES {
+        bail!("it has more than {} MiB", MAX_COMPONENT_BYTES >> 20);
+    }
+    let bytes = std::fs::read(path).context("read the component")?;
+    // `Surface::read` rejects a core module, before any other code parses the bytes.
+    let surface = Surface::read(path, &bytes)?;
+    if surface.own_exports().next().is_some() {
+        bail!("it is a plugin without its manifest: name the folder that has its {FILE_NAME}");
+    }
+    let mut hash = SourceHash::new("component");
+    hash.add("component", &bytes);
+    let name = file_stem(path);
+    Ok((Job::component(name, &bytes), hash))
+}
+
+fn of_wit(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
+    let source = sources::wit(path)?;
+    if source.files.main.is_empty() {
+        bail_usage!("{} has no file `*.wit`", path.display());
+    }
+    Ok((Job::Wit(source.files, source.readme), source.hash))
+}
+
+fn of_crate(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
+    let source = sources::rust(path)?;
+    let job = Job::Crate(Box::new(source.package), source.files);
+    Ok((job, source.hash))
+}

@@ -1,0 +1,355 @@
+//! `rind skill install`: shows the skills of a source, and installs them into the user's folder
+//! after a yes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail, ensure};
+use clap::Args as ClapArgs;
+
+use super::super::args::PluginArgs;
+use super::super::environment::{environment, user_setup};
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::terminal::can_ask;
+use super::super::{command, render};
+use super::{found_with_surroundings, found_without_plugins, preview, shadowed_by};
+use rind_lib::grant::Trust;
+use rind_lib::grant::held;
+use rind_lib::skill::{
+    self, Diagnostic, Root, SIDE_FILE, Severity, Skill, SkillFile, Skills, Source, Surroundings,
+    is_skipped, key,
+};
+use rind_operator::machine::OperatorMachine;
+use rind_package::lock_file::Entry;
+use rind_package::place;
+use rind_package::signature::{self, InstallConfig, Subject};
+use rind_package::skill::{
+    Bundle, Candidate, Change, Fetched, LockedSkill, SkillStore, bundle, candidates, fetch,
+};
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct SkillInstallArgs {
+    /// A folder, a `.tar.gz` or `.tar` archive, or a git repository on this machine, of which it
+    /// takes what is committed
+    source: PathBuf,
+    /// Name of a skill in the source, or its folder there; may be given more than once
+    #[arg(long = "skill", value_name = "NAME", conflicts_with = "all")]
+    skills: Vec<String>,
+    /// Install every skill of the source
+    #[arg(long)]
+    all: bool,
+    /// Take all of the skill's folder, where files beside it look like those of a project
+    #[arg(long)]
+    whole: bool,
+    /// Name to install it under, in place of its own
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    name: Option<String>,
+    /// Branch, tag or commit of a repository, in place of HEAD
+    #[arg(long, value_name = "REV")]
+    rev: Option<String>,
+    /// Take the place of a skill that you wrote or changed, which is moved to `.kept` in the folder
+    /// of skills
+    #[arg(long)]
+    force: bool,
+    /// Accept that a skill of this name was installed from another source before
+    #[arg(long)]
+    change_source: bool,
+    /// Install without asking
+    #[arg(long, short)]
+    yes: bool,
+}
+
+pub(super) struct Ready {
+    pub(super) name: String,
+    pub(super) bundle: Bundle,
+    pub(super) skill: Skill,
+    pub(super) findings: Vec<Diagnostic>,
+    /// Files of other skills that it would be used in place of.
+    pub(super) shadows: Vec<PathBuf>,
+    pub(super) locked: LockedSkill,
+    pub(super) change: Change,
+}
+
+pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus> {
+    let setup = user_setup()?;
+    let (paths, keys) = (&setup.paths, setup.config.section::<InstallConfig>()?);
+    let fetched = fetch(&args.source, args.rev.as_deref()).await?;
+    let found = candidates(&fetched.tree).await?;
+    for index in &found.indexes {
+        render::note(&format!(
+            "{index} is taken for a table of contents of the skills below it, and not for a skill"
+        ));
+    }
+    let (chosen, mut left_out) = choose(found.all, &fetched, &args)?;
+    let mut store = SkillStore::open(&paths.config, preview::tell_waiting)?;
+    let around = Around::new().await;
+    let mut all = Vec::new();
+    for candidate in &chosen {
+        let ready = prepare(candidate, &fetched, &args, &store, &keys, &around).await;
+        match ready.with_context(|| format!("{} is not installed", candidate.name)) {
+            Ok(ready) => all.push(ready),
+            // An invalid skill does not stop the rest of a collection.
+            Err(error) if args.all => left_out.push(format!("{error:#}")),
+            Err(error) => return Err(error),
+        }
+    }
+    for why in &left_out {
+        render::skill_install::left_out(why);
+    }
+    if all.is_empty() {
+        bail!("nothing is installed: none of the skills can be");
+    }
+    let is_committed = fetched.commit.is_some();
+    // Remove the temporary files before the question: an interrupt would leave them on the disk.
+    drop(fetched);
+    let changes = all.iter().filter(|one| one.change != Change::Unchanged);
+    if changes.count() > 0 {
+        let screen = preview::screen(&all, &store.skills);
+        if args.yes {
+            preview::print(&screen);
+        } else if can_ask() {
+            if !preview::accepts(&screen).await {
+                bail!("nothing is installed: you did not say yes");
+            }
+        } else {
+            preview::print(&screen);
+            bail!(
+                "nothing is installed, because there is no terminal to ask at; read the above and add --yes"
+            );
+        }
+    }
+    store.look_again();
+    for one in all {
+        let kept = store.put(&one.name, &one.bundle.files, one.locked.clone(), one.change)?;
+        render::skill_install::installed(
+            &one.name,
+            &store.skills,
+            &one.locked,
+            one.change,
+            kept.as_deref(),
+        );
+    }
+    if is_committed {
+        render::note("what is committed was taken, not the files in the working tree");
+    }
+    Ok(ExitStatus::of(left_out.is_empty()))
+}
+
+/// Chooses skills of the source; without a choice there must be exactly one. For a whole collection
+/// also returns the skills that are skipped because they share a name, each with a remedy.
+fn choose(
+    all: Vec<Candidate>,
+    fetched: &Fetched,
+    args: &SkillInstallArgs,
+) -> anyhow::Result<(Vec<Candidate>, Vec<String>)> {
+    let shown = args.source.display();
+    // Mention the commit: the user sees uncommitted files too, but only committed ones are read.
+    let among = fetched.commit.iter().map(|commit| {
+        let short = commit.get(..12).unwrap_or(commit);
+        format!(" among what is committed at {short}")
+    });
+    let among: String = among.collect();
+    let list = || {
+        let lines = all.iter().map(|one| {
+            format!(
+                "\n  {}  {}",
+                one.name.escape_debug(),
+                one.place().escape_debug()
+            )
+        });
+        lines.collect::<String>()
+    };
+    if all.is_empty() {
+        bail_usage!(
+            "{shown} has no skill{among}: there is no SKILL.md at its top, nor in a folder of it that is not hidden"
+        );
+    }
+    if args.skills.is_empty() && !args.all && all.len() > 1 {
+        bail_usage!(
+            "{shown} has {} skills; choose with --skill NAME, or take --all:{}",
+            all.len(),
+            list()
+        );
+    }
+    let mut chosen: Vec<Candidate> = Vec::new();
+    for word in &args.skills {
+        let meant: Vec<&Candidate> = all.iter().filter(|one| one.is_meant_by(word)).collect();
+        match meant.as_slice() {
+            [one] if chosen.contains(one) => {}
+            [one] => chosen.push((*one).clone()),
+            [] => bail_usage!(
+                "{shown} has no skill `{}`{among}; it has:{}",
+                word.escape_debug(),
+                list()
+            ),
+            _ => bail_usage!(
+                "{shown} has several skills `{}`; name the folder of one:{}",
+                word.escape_debug(),
+                list()
+            ),
+        }
+    }
+    if args.skills.is_empty() {
+        chosen = all;
+    }
+    if let Some(name) = &args.name {
+        let [one] = chosen.as_mut_slice() else {
+            bail_usage!("--name is for one skill, and {} are chosen", chosen.len());
+        };
+        one.name.clone_from(name);
+    }
+    let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for one in &chosen {
+        by_name.entry(key(&one.name)).or_default().push(one.place());
+    }
+    by_name.retain(|_, places| places.len() > 1);
+    let told: Vec<String> = by_name
+        .values()
+        .map(|places| {
+            format!(
+                "{} have one name; choose one with --skill",
+                places.join(" and ")
+            )
+        })
+        .collect();
+    if let Some(first) = told.first().filter(|_| !args.all) {
+        bail_usage!("{first}");
+    }
+    chosen.retain(|one| !by_name.contains_key(&key(&one.name)));
+    Ok((chosen, told))
+}
+
+/// Skills, tools and plugins of a session here, for the checks of a skill.
+struct Around {
+    skills: Skills,
+    surroundings: Option<Surroundings>,
+    machine: OperatorMachine,
+}
+
+impl Around {
+    async fn new() -> Self {
+        let look = found_with_surroundings(&PluginArgs::default()).await;
+        let (skills, surroundings) = match look {
+            Ok((skills, surroundings)) => (skills, Some(surroundings)),
+            Err(error) => {
+                render::warn(&format!("tools and plugins are not checked: {error:#}"));
+                (found_without_plugins().await, None)
+            }
+        };
+        Self {
+            skills,
+            surroundings,
+            machine: OperatorMachine::new(&environment()),
+        }
+    }
+}
+
+async fn prepare(
+    candidate: &Candidate,
+    fetched: &Fetched,
+    args: &SkillInstallArgs,
+    store: &SkillStore,
+    keys: &InstallConfig,
+    around: &Around,
+) -> anyhow::Result<Ready> {
+    let name = candidate.name.clone();
+    let is_name = !name.contains('/') && !name.starts_with('.');
+    ensure!(
+        is_name,
+        "`{}` cannot be the name of a folder; choose one with --name",
+        name.escape_debug()
+    );
+    let mut reserved = command::reserved().into_iter();
+    if reserved.any(|word| key(word) == key(&name)) {
+        bail!("`{name}` is a command of rind; choose another name with --name");
+    }
+    ensure!(
+        !is_skipped(&name),
+        "no session looks into a folder `{name}`; choose another name with --name"
+    );
+    let bundle = bundle(&fetched.tree, candidate, args.whole).await?;
+    let subject = Subject {
+        kind: "skill",
+        name: &name,
+        source: &fetched.source,
+        bytes: fetched.bytes.as_deref(),
+        lock_file: LockedSkill::FILE_NAME,
+        how_to_pack: "make an archive of it, `tar -czf NAME.tar.gz NAME`, and sign that with `minisign -S -m NAME.tar.gz`".to_owned(),
+        signature: &|| fetched.signature(),
+    };
+    let signer = signature::check(keys, store.pinned(&name), &subject)?;
+    let within = Some(candidate.at.join("/")).filter(|within| !within.is_empty());
+    let locked = LockedSkill {
+        source: fetched.source.clone(),
+        within,
+        commit: fetched.commit.clone(),
+        digest: held::digest(&bundle.files),
+        key: signer,
+    };
+    let change = store.change(&name, &locked, args.force, args.change_source)?;
+    let trust = if locked.key.is_some() {
+        Trust::Package
+    } else {
+        Trust::User
+    };
+    let (skill, findings) = checked(&name, &bundle, trust, &store.skills, around)?;
+    Ok(Ready {
+        shadows: shadowed_by(&around.skills, &name),
+        name,
+        bundle,
+        skill,
+        findings,
+        locked,
+        change,
+    })
+}
+
+/// Reads the skill as a session would, and checks it in a temporary folder.
+fn checked(
+    name: &str,
+    bundle: &Bundle,
+    trust: Trust,
+    skills: &Path,
+    around: &Around,
+) -> anyhow::Result<(Skill, Vec<Diagnostic>)> {
+    let file = |name: &str| bundle.files.get(&vec![name.to_owned()]).map(Vec::as_slice);
+    let dir = skills.join(name);
+    let read = SkillFile {
+        folder: name,
+        dir: &dir,
+        real_dir: &dir,
+        held: None,
+        file: &dir.join(&bundle.file),
+        is_flat: false,
+        source: &Source::User,
+        trust,
+        bytes: file(&bundle.file).unwrap_or_default(),
+        side: file(SIDE_FILE),
+    };
+    let skill = read.parse().map_err(|unusable| {
+        let why: Vec<String> = unusable
+            .diagnostics
+            .iter()
+            .filter(|d| d.severity == Severity::Error)
+            .map(ToString::to_string)
+            .collect();
+        anyhow!("its {} cannot be used: {}", bundle.file, why.join("; "))
+    })?;
+    let folder = tempfile::tempdir().context("make a temporary folder")?;
+    let staged = place::stage(&bundle.files, name, folder.path())?;
+    let there = skill::discover(
+        &[Root::new(Source::Local, staged.folder)],
+        &[],
+        &around.machine,
+    );
+    let mut findings = skill.diagnostics.clone();
+    if let Some(there) = there.iter().next() {
+        findings.extend(skill::check(
+            there,
+            around.surroundings.as_ref(),
+            &around.machine,
+        ));
+    }
+    findings.sort_by_key(|finding| (finding.line, finding.column));
+    Ok((skill, findings))
+}

@@ -1,0 +1,201 @@
+//! `rind skill migrate`: writes a skill as `corteza.skill/v1`, or in the open format, and shows the
+//! changes.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, ensure};
+use clap::{Args as ClapArgs, ValueEnum};
+
+use super::super::environment::user_setup;
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::render;
+use super::of_path;
+use rind_lib::grant::Trust;
+use rind_lib::skill::{
+    FILE, FOLDER, FORMAT, SIDE_FILE, SkillFile, Source, content, to_open, to_v1,
+};
+use rind_operator::skills::installed;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// `corteza.skill/v1`
+    V1,
+    /// The open Agent Skills format, with keys of Claude Code
+    Open,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct SkillMigrateArgs {
+    /// Folder of a skill, or its file
+    path: PathBuf,
+    /// Format to write
+    #[arg(long, value_enum, default_value_t = Format::V1, hide_default_value = true)]
+    to: Format,
+    /// Replace the file; without this, what would change is printed
+    #[arg(long, conflicts_with = "out")]
+    write: bool,
+    /// Write to this file in place of the skill's own
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Replace the file even where restrictions are lost, or the skill was installed
+    #[arg(long, requires = "write")]
+    force: bool,
+}
+
+pub(super) fn migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
+    let path = &args.path;
+    let shown = path.display();
+    let skills = of_path(path);
+    let good = skills
+        .iter()
+        .map(|skill| (&skill.id, &skill.file, skill.is_flat));
+    let bad = skills.unusable().iter();
+    let mut all = good.chain(bad.map(|one| (&one.id, &one.file, !is_bundle(&one.file))));
+    let (Some((folder, file, is_flat)), None) = (all.next(), all.next()) else {
+        match skills.iter().len() + skills.unusable().len() {
+            0 => bail_usage!("there is no skill in {shown}"),
+            n => bail_usage!("{shown} has {n} skills; name the folder or file of one"),
+        }
+    };
+    let original = read(file, true)?;
+    let original = original.with_context(|| format!("there is no file {}", file.display()))?;
+    let side_path = file.with_file_name(SIDE_FILE);
+    let side = match is_flat {
+        true => None,
+        // Do not follow a symlink, as everywhere else: its target is not part of the skill.
+        false => read(&side_path, false)?,
+    };
+    let dir = file.parent().unwrap_or(Path::new("."));
+    let skill = SkillFile {
+        folder,
+        dir,
+        real_dir: dir,
+        held: None,
+        file,
+        is_flat,
+        source: &Source::User,
+        trust: Trust::User,
+        bytes: &original,
+        side: side.as_deref(),
+    };
+    let about = || format!("{} is not migrated", file.display());
+    let (text, lost) = match args.to {
+        Format::V1 => (to_v1(&skill).with_context(about)?, Vec::new()),
+        Format::Open => to_open(&skill).with_context(about)?,
+    };
+    let before = String::from_utf8_lossy(&original);
+    let is_same = before == text && side.is_none();
+    render::migrate::lost(&lost);
+    if let Some(out) = &args.out {
+        write_new(out, text.as_bytes())
+            .with_context(|| format!("cannot write {}", out.display()))?;
+        render::migrate::written(out);
+        return Ok(ExitStatus::Done);
+    }
+    if is_same {
+        let format = match args.to {
+            Format::V1 => FORMAT,
+            Format::Open => "the open format",
+        };
+        render::note(&format!("{} is {format} already", file.display()));
+        return Ok(ExitStatus::Done);
+    }
+    render::migrate::diff(file, &before, &text);
+    if let Some(side) = &side {
+        render::migrate::diff(&side_path, &String::from_utf8_lossy(side), "");
+    }
+    if !args.write {
+        render::note(
+            "nothing is written; --write replaces the file, --out FILE writes another one",
+        );
+        return Ok(ExitStatus::Done);
+    }
+    let restrictions: Vec<&str> = lost
+        .iter()
+        .filter(|lost| lost.is_restriction)
+        .map(|lost| lost.key)
+        .collect();
+    ensure!(
+        args.force || restrictions.is_empty(),
+        "{} is not replaced: without `{}` the skill may do more; write another file with --out FILE, or add --force",
+        file.display(),
+        restrictions.join("`, `")
+    );
+    ensure!(
+        args.force || is_flat || !is_installed(file)?,
+        "{} is not replaced: it was installed, and would count as changed since; copy its folder, write another file with --out \
+         FILE, or add --force",
+        file.display()
+    );
+    replace(file, &original, text.as_bytes())?;
+    if let Some(side) = &side {
+        // The new file contains the data of this one, unless it was changed meanwhile.
+        ensure!(
+            read(&side_path, false)?.as_ref() == Some(side),
+            "{} was changed meanwhile and stays; run the command again",
+            side_path.display()
+        );
+        fs::remove_file(&side_path)
+            .with_context(|| format!("cannot remove {}", side_path.display()))?;
+    }
+    render::migrate::written(file);
+    Ok(ExitStatus::Done)
+}
+
+/// Reads a file in the same way as a session.
+fn read(file: &Path, follows: bool) -> anyhow::Result<Option<Vec<u8>>> {
+    let read = content(file, follows, None).map_err(|why| anyhow!("{}: {why}", file.display()));
+    Ok(read?.map(Cow::into_owned))
+}
+
+fn is_installed(file: &Path) -> anyhow::Result<bool> {
+    let setup = user_setup()?;
+    let real = |path: &Path| path.canonicalize().ok();
+    let own = file.parent().and_then(real);
+    let all = installed(&setup, &setup.paths.config.join(FOLDER));
+    Ok(own.is_some() && all.iter().any(|one| real(&one.folder) == own))
+}
+
+fn is_bundle(file: &Path) -> bool {
+    file.file_name()
+        .is_some_and(|name| name.eq_ignore_ascii_case(FILE))
+}
+
+/// Replaces a file atomically, with the same permissions. Fails if the file was changed since it
+/// was read.
+fn replace(file: &Path, original: &[u8], new: &[u8]) -> anyhow::Result<()> {
+    // Replace the target of a symlink, and keep the symlink.
+    let real = file
+        .canonicalize()
+        .with_context(|| format!("cannot find {}", file.display()))?;
+    let write = || {
+        let folder = real.parent().unwrap_or(Path::new("."));
+        let mut temporary = tempfile::Builder::new()
+            .prefix(".migrate-")
+            .tempfile_in(folder)?;
+        temporary
+            .as_file()
+            .set_permissions(fs::metadata(&real)?.permissions())?;
+        temporary.write_all(new)?;
+        temporary.as_file().sync_all()?;
+        if fs::read(&real)? != original {
+            return Err(std::io::Error::other("it was changed meanwhile"));
+        }
+        temporary
+            .persist(&real)
+            .map(drop)
+            .map_err(|error| error.error)
+    };
+    write().with_context(|| format!("cannot replace {}", real.display()))
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)?;
+    file.write_all(bytes)
+}

@@ -1,0 +1,307 @@
+//! `rind skill`: lists skills, shows one, checks them, makes, derives, installs, removes, migrates
+//! and tests them.
+
+mod derive;
+mod install;
+mod migrate;
+mod new;
+mod preview;
+mod remove;
+mod test;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args as ClapArgs, Subcommand};
+use serde::Serialize;
+use serde_json::json;
+
+use super::args::PluginArgs;
+use super::environment::{environment, paths};
+use super::exit_code::{ExitStatus, bail_usage};
+use super::{command, plugin, render};
+pub(super) use derive::{OUTLINE_COMMAND, outline_main};
+use rind_lib::config::Config;
+use rind_lib::plugin::load::PluginSet;
+use rind_lib::skill::{
+    self, Catalogue, Diagnostic, Root, Severity, Skill, Skills, Source, Surroundings, budget_chars,
+};
+use rind_operator::machine::OperatorMachine;
+use rind_operator::setup::OperatorSetup;
+use rind_operator::skills;
+use rind_package::lock_file::Entry;
+use rind_package::signature::InstallConfig;
+use rind_package::skill::{LockedSkill, verify};
+
+/// Context window for which `list` computes the share of the catalogue.
+const SHOWN_CONTEXT_TOKENS: u64 = 200_000;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SkillCommand {
+    /// List every skill that is found, with its source and what it costs, and why some are not used
+    List(SkillListArgs),
+    /// Show one skill: who may start it, what it may use, and its text
+    Show(SkillShowArgs),
+    /// Check skills: faults, missing files, programs, tools and plugins
+    Check(SkillCheckArgs),
+    /// Make a skill to start from
+    New(new::SkillNewArgs),
+    /// Install skills from a folder, an archive or a git repository on this machine
+    Install(install::SkillInstallArgs),
+    /// Remove a skill from your folder of skills
+    Remove(remove::SkillRemoveArgs),
+    /// Write a skill as `corteza.skill/v1`, or in the open format
+    Migrate(migrate::SkillMigrateArgs),
+    /// Run the cases of skills, tests/*.toml of their bundles
+    Test(test::SkillTestArgs),
+    /// Make a skill from a plugin, a component, a WIT package or a Rust crate
+    Derive(derive::SkillDeriveArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SkillListArgs {
+    #[command(flatten)]
+    plugins: PluginArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SkillShowArgs {
+    /// Name of the skill, or path of its folder or file
+    skill: String,
+    #[command(flatten)]
+    plugins: PluginArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SkillCheckArgs {
+    /// Names of skills, or paths of folders or files; all that are found without any
+    skills: Vec<String>,
+    #[command(flatten)]
+    plugins: PluginArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A file with its findings.
+#[derive(Debug, Serialize)]
+pub(super) struct Checked {
+    pub(super) file: PathBuf,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+pub(super) async fn skill(command: SkillCommand) -> anyhow::Result<ExitStatus> {
+    match command {
+        SkillCommand::List(args) => list(args).await,
+        SkillCommand::Show(args) => show(args).await,
+        SkillCommand::Check(args) => check(args).await,
+        SkillCommand::New(args) => new::new(&args).await,
+        SkillCommand::Install(args) => install::install(args).await,
+        SkillCommand::Remove(args) => remove::remove(args).await,
+        SkillCommand::Migrate(args) => migrate::migrate(&args),
+        SkillCommand::Test(args) => test::test(args).await,
+        SkillCommand::Derive(args) => derive::derive(&args).await,
+    }
+}
+
+/// Finds the skills of a session in this folder, and its plugins.
+async fn found(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
+    let load = plugin::load_of(args).await?;
+    let plugins = load.load().await.context("load plugins")?;
+    load.check(&plugins)?;
+    let roots = skills::roots(load.setup(), &plugins, load.held());
+    Ok((discovered(&roots), plugins))
+}
+
+/// Finds the skills of a session in this folder, and its plugins.
+async fn found_without_plugins() -> Skills {
+    let none = PluginSet::default();
+    if let Ok(load) = plugin::load_of(&PluginArgs::default()).await {
+        return discovered(&skills::roots(load.setup(), &none, load.held()));
+    }
+    let Ok(paths) = paths(None) else {
+        return Skills::default();
+    };
+    let setup = OperatorSetup::new(environment(), paths, Config::default());
+    discovered(&skills::roots(&setup, &none, None))
+}
+
+fn discovered(roots: &[Root]) -> Skills {
+    skill::discover(
+        roots,
+        &command::reserved(),
+        &OperatorMachine::new(&environment()),
+    )
+}
+
+/// The skills of a session, with the tools and plugins that it has.
+async fn found_with_surroundings(args: &PluginArgs) -> anyhow::Result<(Skills, Surroundings)> {
+    let (skills, plugins) = found(args).await?;
+    let plugins = plugins.plugins.iter();
+    let around = Surroundings {
+        plugins: plugins.map(|plugin| plugin.manifest.name.clone()).collect(),
+        tools: super::tools::names(args).await?,
+    };
+    Ok((skills, around))
+}
+
+/// Files of skills outside the user's folder that one of this name would be used in place of.
+fn shadowed_by(skills: &Skills, name: &str) -> Vec<PathBuf> {
+    let others = skills
+        .places()
+        .filter(|(id, _, source)| skill::key(id) == skill::key(name) && **source != Source::User);
+    others.map(|(_, file, _)| file.to_owned()).collect()
+}
+
+fn of_path(path: &Path) -> Skills {
+    discovered(&[Root::new(Source::Local, path.to_owned())])
+}
+
+fn as_path(word: &str) -> Option<&Path> {
+    let path = Path::new(word);
+    let is_path = word.contains('/') || word.starts_with('.') || path.join(skill::FILE).is_file();
+    (is_path && path.exists()).then_some(path)
+}
+
+async fn list(args: SkillListArgs) -> anyhow::Result<ExitStatus> {
+    let (skills, _) = found(&args.plugins).await?;
+    let catalogue = skills.catalogue(budget_chars(SHOWN_CONTEXT_TOKENS));
+    if args.json {
+        render::json(&as_json(&skills, &catalogue))?;
+    } else {
+        render::skills::list(&skills, &catalogue, SHOWN_CONTEXT_TOKENS);
+        render::skill_install::gone(&gone()?);
+    }
+    Ok(ExitStatus::of(skills.unusable().is_empty()))
+}
+
+/// Names of the skills that were installed and whose folders are gone.
+fn gone() -> anyhow::Result<Vec<String>> {
+    let paths = paths(None)?;
+    let lock_path = paths.config.join(LockedSkill::FILE_NAME);
+    let installed = verify(
+        &paths.config.join(skill::FOLDER),
+        &lock_path,
+        &InstallConfig::default(),
+    );
+    // Ignore an unreadable lock file: it was reported already.
+    let gone = installed.into_iter().flatten().filter(|one| one.is_gone);
+    let names = gone.filter_map(|one| Some(one.folder.file_name()?.to_string_lossy().into_owned()));
+    Ok(names.collect())
+}
+
+fn as_json(skills: &Skills, catalogue: &Catalogue) -> serde_json::Value {
+    let all: Vec<_> = skills
+        .iter()
+        .map(|skill| json!({"skill": **skill, "catalogue_chars": Skills::cost_chars(skill)}))
+        .collect();
+    let shadowed: Vec<_> = skills
+        .shadowed()
+        .iter()
+        .map(|one| json!({"skill": *one.skill, "shadowed_by": one.shadowed_by, "is_identical": one.is_identical}))
+        .collect();
+    json!({
+        "skills": all,
+        "shadowed": shadowed,
+        "unusable": skills.unusable(),
+        "catalogue": {"chars": catalogue.text.chars().count(), "skills": catalogue.n_skills, "cut": catalogue.n_cut},
+        "hash": skills.hash(),
+    })
+}
+
+async fn show(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
+    let skills = match as_path(&args.skill) {
+        Some(path) => of_path(path),
+        None => found(&args.plugins).await?.0,
+    };
+    let one = match as_path(&args.skill) {
+        Some(_) => skills.iter().next(),
+        None => skills.find(&args.skill),
+    };
+    let Some(skill) = one else {
+        if let Some(unusable) = unusable(&skills, &args.skill) {
+            match args.json {
+                true => render::json(&json!({"unusable": unusable}))?,
+                false => render::skills::findings(&unusable.file, &unusable.diagnostics),
+            }
+            return Ok(ExitStatus::of(false));
+        }
+        let names: Vec<&str> = skills.iter().map(|skill| skill.id.as_str()).collect();
+        let known = match names.as_slice() {
+            [] => "there are none".to_owned(),
+            names => format!("there are: {}", names.join(", ")),
+        };
+        bail_usage!("there is no skill `{}`; {known}", args.skill.escape_debug());
+    };
+    match args.json {
+        true => render::json(&json!({"skill": **skill, "body": &*skill.body}))?,
+        false => render::skills::one(skill),
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// The file of a name that cannot be used; of a path the only one.
+fn unusable<'a>(skills: &'a Skills, word: &str) -> Option<&'a skill::Unusable> {
+    let is_path = as_path(word).is_some();
+    let mut all = skills.unusable().iter();
+    all.find(|one| is_path || skill::key(&one.id) == skill::key(word))
+}
+
+async fn check(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
+    let (skills, around) = found_with_surroundings(&args.plugins).await?;
+    let machine = OperatorMachine::new(&environment());
+    let checked = |skill: &Skill| {
+        let mut diagnostics = skill.diagnostics.clone();
+        diagnostics.extend(skill::check(skill, Some(&around), &machine));
+        diagnostics.sort_by_key(|d| (d.line, d.column));
+        Checked {
+            file: skill.file.clone(),
+            diagnostics,
+        }
+    };
+    let refused = |unusable: &skill::Unusable| Checked {
+        file: unusable.file.clone(),
+        diagnostics: unusable.diagnostics.clone(),
+    };
+    let all_of = |skills: &Skills| {
+        let good = skills.iter().map(|skill| checked(skill));
+        good.chain(skills.unusable().iter().map(refused))
+            .collect::<Vec<_>>()
+    };
+    let mut results = Vec::new();
+    for word in &args.skills {
+        if let Some(path) = as_path(word) {
+            let here = all_of(&of_path(path));
+            if here.is_empty() {
+                bail_usage!("there is no skill in {}", path.display());
+            }
+            results.extend(here);
+        } else if let Some(skill) = skills.find(word) {
+            results.push(checked(skill));
+        } else if let Some(unusable) = unusable(&skills, word) {
+            results.push(refused(unusable));
+        } else {
+            bail_usage!(
+                "there is no skill `{}`; `rind skill list` lists all",
+                word.escape_debug()
+            );
+        }
+    }
+    if args.skills.is_empty() {
+        results = all_of(&skills);
+    }
+    match args.json {
+        true => render::json(&results)?,
+        false => render::skills::checked(&results),
+    }
+    let is_fault = |d: &Diagnostic| d.severity == Severity::Error;
+    Ok(ExitStatus::of(
+        !results.iter().any(|r| r.diagnostics.iter().any(is_fault)),
+    ))
+}

@@ -1,0 +1,74 @@
+//! `rind skill new`: a skill to start from.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+
+use super::super::exit_code::{ExitStatus, Usage, bail_usage};
+use super::super::{environment, render};
+use super::{found_without_plugins, shadowed_by};
+use rind_lib::skill::{FILE, FOLDER, FORMAT, is_plain_name, is_skipped, key, parse_text};
+use rind_package::skill::taken;
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct SkillNewArgs {
+    /// Name of the skill and its folder: a-z, 0-9 and `-`
+    name: String,
+    /// Make it in this folder, in place of the user's
+    #[arg(long, value_name = "DIR")]
+    into: Option<PathBuf>,
+}
+
+pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
+    let name = &args.name;
+    if !is_plain_name(name) {
+        bail_usage!(
+            "`{}` cannot be a name: use a-z, 0-9 and single `-`",
+            name.escape_debug()
+        );
+    }
+    if super::command::reserved().contains(&name.as_str()) {
+        bail_usage!("`{name}` is a command of rind; choose another name");
+    }
+    if is_skipped(name) {
+        bail_usage!("no session looks into a folder `{name}`; choose another name");
+    }
+    let skills = match &args.into {
+        Some(folder) => folder.clone(),
+        None => environment::paths(None)?.config.join(FOLDER),
+    };
+    let folder = skills.join(name);
+    if folder.symlink_metadata().is_ok() {
+        bail_usage!("{} is there already; choose another name", folder.display());
+    }
+    let mut taken = taken(&skills).into_iter();
+    if let Some((_, other)) = taken.find(|(taken, _)| *taken == key(name)) {
+        bail_usage!("{} has the same name; choose another name", other.display());
+    }
+    if args.into.is_none() {
+        for file in shadowed_by(&found_without_plugins().await, name) {
+            let file = file.display();
+            render::warn(&format!(
+                "it is used in place of {file}, which has the same name"
+            ));
+        }
+    }
+    let text = format!(
+        "---\nskill_format: {FORMAT}\nname: {name}\ndescription: Say what the skill does and when to use it, in one or two \
+         sentences.\nmodel_invocation: auto\n# The only tools that may be called while the skill is active; without this key \
+         all may.\n# tools:\n#   allow: [read_file, search]\n---\n\nSay step by step what to do. Files beside this one are \
+         named by their path from here:\n`{{baseDir}}` stands for this folder.\n"
+    );
+    debug_assert!(parse_text(name, &text).is_ok());
+    fs::create_dir_all(&folder)
+        .and_then(|()| fs::write(folder.join(FILE), text))
+        .with_context(|| Usage(format!("write {}", folder.display())))?;
+    render::answer_line(folder.join(FILE).display());
+    render::note(&format!(
+        "write the description first; then `rind skill check {}`",
+        folder.display()
+    ));
+    Ok(ExitStatus::Done)
+}

@@ -1,0 +1,200 @@
+//! A screen about skills before their installation: restrictions, requested approvals, and other
+//! files.
+
+use std::path::Path;
+
+use super::super::question::{Line, Screen, yes_or_no};
+use super::super::render::{self, BAD, BOLD, DIM, WARN};
+use super::super::terminal::{self, Size};
+use super::install::Ready;
+use rind_lib::skill::{Context, Interaction, Requires, Severity, ToolPattern, is_skipped, key};
+use rind_package::skill::Change;
+
+/// Columns of a screen that is no terminal: a line of it is a line.
+const WIDE: usize = 100_000;
+
+/// Maximum number of shown files of one kind.
+const MAX_SHOWN: usize = 30;
+
+/// Endings of files that are programs.
+const PROGRAMS: [&str; 18] = [
+    "bash", "bat", "cmd", "dll", "dylib", "exe", "fish", "js", "mjs", "php", "pl", "ps1", "py",
+    "pyc", "rb", "sh", "so", "ts",
+];
+
+pub(super) fn screen(all: &[Ready], skills: &Path) -> Screen {
+    let changes: Vec<&Ready> = all
+        .iter()
+        .filter(|one| one.change != Change::Unchanged)
+        .collect();
+    let head = Line::new("")
+        .styled(WARN.bold(), "? ")
+        .own(&format!(
+            "install {} into ",
+            render::count(changes.len() as u64, "skill")
+        ))
+        .theirs(BOLD, &skills.display().to_string());
+    let mut parts = vec![vec![head]];
+    parts.extend(changes.into_iter().map(lines));
+    Screen {
+        parts,
+        covers: vec![Line::new("  ").styled(
+            DIM,
+            "a skill is text that the model follows; nothing of it runs by itself, and its commands ask like all others, except those that it is spared",
+        )],
+        keys: "[y]es or [n]o".to_owned(),
+        ..Screen::default()
+    }
+}
+
+/// Asks; whether the answer is yes.
+pub(super) async fn accepts(screen: &Screen) -> bool {
+    screen.approve(yes_or_no, |yes| !yes).await == Some(true)
+}
+
+/// Says that another command has to end first.
+pub(super) fn tell_waiting() {
+    render::note("waiting for another `rind skill` command to end");
+}
+
+/// Prints the screen without a question.
+pub(super) fn print(screen: &Screen) {
+    let columns = terminal::columns(std::io::stderr()).unwrap_or(WIDE);
+    let rows = screen.all_rows(Size { columns, rows: 0 });
+    rows.iter().for_each(render::say);
+}
+
+fn lines(one: &Ready) -> Vec<Line> {
+    let Ready { skill, bundle, .. } = one;
+    let mut lines = vec![
+        Line::new("  ")
+            .theirs(BOLD, &one.name)
+            .own(" from ")
+            .theirs(DIM, &one.locked.origin()),
+        Line::new("    ").theirs(DIM, &skill.description),
+    ];
+    let mut row = |name: &str, value: String| {
+        if !value.is_empty() {
+            lines.push(Line::new("    ").own(name).own(": ").theirs(BOLD, &value));
+        }
+    };
+    // Show its permissions and the texts that steer the model in full.
+    let patterns = |patterns: &[ToolPattern]| {
+        let names: Vec<&str> = patterns.iter().map(ToolPattern::text).collect();
+        names.join(", ")
+    };
+    row(
+        "when to use it",
+        skill.when_to_use.clone().unwrap_or_default(),
+    );
+    if key(&skill.label) != key(&one.name) {
+        row("also called", skill.label.clone());
+    }
+    row("who may start it", render::skills::who(skill).to_owned());
+    if skill.context == Context::Fork {
+        row("runs", "in a subagent without the conversation".to_owned());
+    }
+    if skill.interaction == Interaction::Conversational {
+        row("stays", "until you end it".to_owned());
+    }
+    row("offered for files", skill.paths.join(", "));
+    let Requires {
+        bins,
+        any_bins,
+        env,
+    } = &skill.requires;
+    let one_of = any_bins.join(" or ");
+    let needs = [bins.join(", "), one_of, env.join(", ")].into_iter();
+    let needs: Vec<String> = needs.filter(|names| !names.is_empty()).collect();
+    row("needs", needs.join("; "));
+    if let Some(allow) = &skill.tools.allow {
+        row(
+            "only these tools",
+            if allow.is_empty() {
+                "none".to_owned()
+            } else {
+                patterns(allow)
+            },
+        );
+    }
+    row("not these tools", patterns(&skill.tools.deny));
+    let effects: Vec<String> = skill.side_effects.iter().map(ToString::to_string).collect();
+    row("side effects", effects.join(", "));
+    for spare in &skill.spares {
+        row("asks to be spared questions about", spare.to_string());
+    }
+    row("depends on plugins", skill.library_depends.join(", "));
+    if skill.attach {
+        row(
+            "tools of those plugins",
+            "stay active when the skill ends".to_owned(),
+        );
+    }
+    row("trust", skill.trust.to_string());
+    let programs = bundle
+        .files
+        .iter()
+        .filter(|(names, bytes)| is_program(names, bytes));
+    row(
+        "scripts",
+        shown(programs.map(|(names, _)| names.join("/")).collect()),
+    );
+    let n_bytes: usize = bundle.files.values().map(Vec::len).sum();
+    row(
+        "files",
+        format!("{}, {}", bundle.files.len(), render::bytes(n_bytes as u64)),
+    );
+    let left_out = bundle.left_out.iter().map(|(name, n)| match n {
+        1 => name.clone(),
+        n => format!("{name} ({n} files)"),
+    });
+    let mut left_out = shown(left_out.collect());
+    let mut names = bundle.left_out.keys();
+    if names.any(|name| !is_skipped(name.trim_end_matches('/'))) {
+        left_out += " (--whole takes all but hidden ones)";
+    }
+    row("left out", left_out);
+    for file in &one.shadows {
+        row("takes the place of", file.display().to_string());
+    }
+    if one.change == Change::Forced {
+        row(
+            "moves to .kept",
+            "what is there now, which you wrote or changed".to_owned(),
+        );
+    }
+    for finding in &one.findings {
+        let (style, mark) = match finding.severity {
+            Severity::Error => (BAD, "✗ "),
+            Severity::Warning => (WARN, "▲ "),
+            Severity::Note => (DIM, "· "),
+        };
+        let text = format!("{}:{finding}", bundle.file);
+        lines.push(Line::new("    ").styled(style, mark).theirs(style, &text));
+    }
+    lines
+}
+
+fn shown(mut names: Vec<String>) -> String {
+    let n_more = names.len().saturating_sub(MAX_SHOWN);
+    names.truncate(MAX_SHOWN);
+    let more = if n_more > 0 {
+        format!(" and {n_more} more")
+    } else {
+        String::new()
+    };
+    names.join(", ") + &more
+}
+
+/// Whether a file is something that a computer runs, by where it is, its ending or its first bytes.
+fn is_program(names: &[String], bytes: &[u8]) -> bool {
+    let last = names.last().map(String::as_str).unwrap_or_default();
+    let ending = last
+        .rsplit_once('.')
+        .map(|(_, ending)| ending.to_ascii_lowercase());
+    (names.len() > 1 && names.first().is_some_and(|first| first == "scripts"))
+        || ending.is_some_and(|ending| PROGRAMS.contains(&ending.as_str()))
+        || bytes.starts_with(b"#!")
+        || bytes.starts_with(b"\x7fELF")
+        || bytes.starts_with(b"MZ")
+}

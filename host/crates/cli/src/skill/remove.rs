@@ -1,0 +1,76 @@
+//! `rind skill remove`: takes a skill out of the user's folder of skills.
+
+use anyhow::bail;
+use clap::Args as ClapArgs;
+
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::question::{Line, Screen};
+use super::super::render::{self, BOLD, DIM, WARN};
+use super::super::terminal::can_ask;
+use super::super::{completion, environment};
+use super::preview;
+use rind_package::skill::{Place, SkillStore};
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct SkillRemoveArgs {
+    /// Name of a skill in your folder of skills
+    #[arg(add = completion::skills())]
+    name: String,
+    /// Remove an installed skill that was changed since; it is moved to `.kept` in the folder of
+    /// skills
+    #[arg(long)]
+    force: bool,
+    /// Remove a skill that was not installed without asking; it is moved to `.kept`
+    #[arg(long, short)]
+    yes: bool,
+}
+
+pub(super) async fn remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStatus> {
+    let name = &args.name;
+    let shown = name.escape_debug();
+    if name.is_empty() || name.contains('/') || name.starts_with('.') {
+        bail_usage!("`{shown}` is no name of a skill; `rind skill list` lists all");
+    }
+    let mut store = SkillStore::open(&environment::paths(None)?.config, preview::tell_waiting)?;
+    let name = &store.spelled(name);
+    let place = store.place(name);
+    match &place {
+        Place::Free => bail_usage!(
+            "there is no skill `{shown}` in {}; others are not removed here (`rind skill show {shown}` tells where one lies)",
+            store.skills.display()
+        ),
+        Place::Edited if !args.force => bail!(
+            "{name} was changed since it was installed, in {}; copy your changes and add --force, which moves it to .kept beside \
+             it",
+            store.skills.join(name).display()
+        ),
+        Place::Own(path) if !args.yes => {
+            let shown = path.display().to_string();
+            if !can_ask() {
+                bail!(
+                    "{shown} was not installed, and there is no terminal to ask at; add --yes, which moves it to .kept beside it"
+                );
+            }
+            let head = Line::new("")
+                .styled(WARN.bold(), "? ")
+                .own("remove ")
+                .theirs(BOLD, &shown)
+                .own(", which was not installed");
+            let screen = Screen {
+                parts: vec![vec![head]],
+                covers: vec![
+                    Line::new("  ").styled(DIM, "it is moved to .kept in the folder of skills"),
+                ],
+                keys: "[y]es or [n]o".to_owned(),
+                ..Screen::default()
+            };
+            if !preview::accepts(&screen).await {
+                bail!("{name} stays: you did not say yes");
+            }
+        }
+        Place::Own(_) | Place::Edited | Place::Installed | Place::Gone => {}
+    }
+    let kept = store.remove(name, &place)?;
+    render::skill_install::removed(name, kept.as_deref());
+    Ok(ExitStatus::Done)
+}

@@ -1,0 +1,187 @@
+//! `rind skill test`: cases of skills.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args as ClapArgs;
+
+use super::super::args::PluginArgs;
+use super::super::case::{Format, Report, parse};
+use super::super::environment::{environment, paths};
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::{plugin, render};
+use super::{as_path, found, of_path, unusable};
+use rind_cases::skill::{FindCommands, SkillRunner, SkillSuite};
+use rind_cases::suite::{Ran, Selection};
+use rind_lib::config::Config;
+use rind_lib::skill::Skills;
+use rind_lib::tool::builtin::Confining;
+use rind_lib::tool::sandbox::{Need, SandboxConfig};
+use rind_operator::confinement::{find_with, own_folders, warn_unconfined};
+use rind_operator::machine::OperatorMachine;
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct SkillTestArgs {
+    /// Names of skills, or paths of folders; all that are found without any
+    skills: Vec<String>,
+    /// Run only cases whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Write snapshots of what cases do now
+    #[arg(long)]
+    accept: bool,
+    /// Write a report: `json=FILE` or `junit=FILE`
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse)]
+    report: Vec<(Format, PathBuf)>,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// Let commands of bash run with all your rights where they cannot be confined
+    #[arg(long)]
+    unconfined: bool,
+    #[command(flatten)]
+    plugins: PluginArgs,
+}
+
+pub(super) async fn test(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
+    let suites = suites(&args).await?;
+    let load = plugin::load_of(&args.plugins).await?;
+    let runner = SkillRunner {
+        commands: find_commands(&load.setup().config, args.unconfined)?,
+        available: Arc::new(OperatorMachine::new(&environment())),
+    };
+    let selection = Selection {
+        only: args.only.clone(),
+        accept: args.accept,
+    };
+    let mut report = Report::of("skill");
+    for suite in &suites {
+        let on_case = |ran: &Ran| {
+            if !args.json {
+                render::case::ran(ran);
+            }
+        };
+        let ran = suite.run(&runner, &selection, on_case).await;
+        if ran.is_empty() && args.only.is_none() && !args.skills.is_empty() {
+            render::case::none(&suite.folder, &suite.id);
+        }
+        report.cases.extend(ran);
+        if args.only.is_none() {
+            let (unused, failed) = suite.clear_snapshots(args.accept);
+            for one in &unused {
+                render::case::unused(one, args.accept);
+            }
+            failed.iter().for_each(on_case);
+            report.cases.extend(failed);
+        }
+    }
+    for (format, file) in &args.report {
+        report.write(*format, file)?;
+    }
+    match args.json {
+        true => render::json(&report.json())?,
+        false => render::case::total(&report.cases, ""),
+    }
+    // A pipeline without a single case would be green for ever.
+    let is_fine = !report.cases.is_empty() && report.cases.iter().all(Ran::passed);
+    Ok(ExitStatus::of(is_fine))
+}
+
+/// Finds the skills that are named, and reads their cases.
+async fn suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
+    let mut folders: Vec<(PathBuf, String)> = Vec::new();
+    let mut add = |skills: &Skills| {
+        let bundles = skills.iter().filter(|skill| !skill.is_flat);
+        folders.extend(bundles.map(|skill| (skill.dir.clone(), skill.id.clone())));
+        // They run in no session, and their cases are no worse for it.
+        let shadowed = skills.shadowed().iter().map(|one| &one.skill);
+        let bundles = shadowed.filter(|skill| !skill.is_flat);
+        folders.extend(bundles.map(|skill| (skill.dir.clone(), skill.id.clone())));
+        // Each of their cases says why.
+        let unusable = skills.unusable().iter();
+        folders.extend(
+            unusable.filter_map(|one| Some((one.file.parent()?.to_owned(), one.id.clone()))),
+        );
+    };
+    let all_paths = args.skills.iter().all(|word| as_path(word).is_some());
+    let known = match args.skills.is_empty() || !all_paths {
+        true => found(&args.plugins).await?.0,
+        false => Skills::default(),
+    };
+    if args.skills.is_empty() {
+        add(&known);
+    }
+    for word in &args.skills {
+        match as_path(word) {
+            Some(path) => {
+                let here = of_path(path);
+                if here.is_empty() && here.unusable().is_empty() {
+                    bail_usage!("there is no skill in {}", path.display());
+                }
+                add(&here);
+            }
+            None => {
+                let broken = unusable(&known, word);
+                if let Some(broken) = broken.filter(|_| known.find(word).is_none()) {
+                    add(&Skills::new([], vec![broken.clone()]));
+                    continue;
+                }
+                let Some(skill) = known.find(word) else {
+                    bail_usage!(
+                        "there is no skill `{}`; `rind skill list` lists all",
+                        word.escape_debug()
+                    );
+                };
+                add(&Skills::new([(**skill).clone()], Vec::new()));
+            }
+        }
+    }
+    let read = folders
+        .iter()
+        .map(|(folder, id)| SkillSuite::read(folder, id));
+    Ok(read.collect())
+}
+
+/// Decides how commands run in a case: confined as the operator's settings say, but without network
+/// and without their writable folders, since a case must leave no traces; or not at all. With
+/// `may_be_unconfined` they run unconfined where they cannot be confined, unless the settings say
+/// `required`.
+fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc<FindCommands>> {
+    let mut config: SandboxConfig = config.section()?;
+    config.network = false;
+    config.write.clear();
+    let is_required = config.bash == Some(Need::Required);
+    let is_off = may_be_unconfined && config.bash == Some(Need::Off);
+    config.bash = Some(if is_off { Need::Off } else { Need::Required });
+    let (environment, own) = (environment(), own_folders(&paths(None)?));
+    let is_said = Arc::new(AtomicBool::new(false));
+    Ok(Arc::new(move |paths| {
+        let (environment, config, is_said) = (environment.clone(), config.clone(), is_said.clone());
+        let own = [own.clone(), own_folders(&paths)].concat();
+        Box::pin(async move {
+            let found = find_with(&environment, &paths, config, &own).await;
+            let found = found.map_err(|error| format!("{error:#}"))?;
+            let mut commands = found.quiet_commands();
+            let Some(why) = found.why_refused().filter(|_| !is_off) else {
+                return Ok(commands);
+            };
+            commands.confining = if may_be_unconfined && !is_required {
+                if !is_said.swap(true, Ordering::Relaxed) {
+                    warn_unconfined(&environment, why);
+                }
+                Confining::Unconfined {
+                    why: why.to_owned(),
+                    keeper: environment.keeper(),
+                }
+            } else {
+                let advice = match is_required {
+                    true => "",
+                    false => ". `rind skill test --unconfined` runs it with all your rights",
+                };
+                Confining::Refused(format!("{why}; see `rind doctor`{advice}"))
+            };
+            Ok(commands)
+        })
+    }))
+}

@@ -1,0 +1,309 @@
+//! Steering by programs: lines of JSON in, an answer out for each.
+//!
+//! A line is `{"steer": "…"}`, `{"follow_up": "…"}` or `{"cancel": true}`, with an `id` if the
+//! answers are to carry one. Each is answered when it is accepted or refused, and again when the
+//! turn took it, a hook dropped it, or it came too late.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::exit_code::{Usage, bail_usage};
+use super::render;
+use rind_lib::agent::SteerHandle;
+use rind_lib::event::{Event, Stamped};
+use rind_lib::point::payload::Source;
+
+/// Longest line, in bytes.
+const MAX_LINE_BYTES: u64 = 1 << 20;
+
+/// Lines that are read ahead.
+const MAX_LINES: usize = 16;
+
+/// Time at the end in which lines are read that were written before. A named pipe has no end.
+const LAST_READ: Duration = Duration::from_millis(100);
+
+/// A line, or the reason why it cannot be read.
+pub(super) type Line = Result<String, String>;
+
+/// Lines as they are read.
+pub(super) type Lines = Receiver<Line>;
+
+/// Reads lines from a file, a named pipe or, for `-`, standard input.
+pub(super) fn open(path: &Path) -> anyhow::Result<Lines> {
+    let is_pipe = if path == Path::new("-") {
+        false
+    } else {
+        let found = path.metadata();
+        let found =
+            found.with_context(|| Usage(format!("open {} of --steer-from", path.display())))?;
+        if found.is_dir() {
+            bail_usage!("--steer-from {} is a folder", path.display());
+        }
+        found.file_type().is_fifo()
+    };
+    let (sender, lines) = mpsc::channel(MAX_LINES);
+    let path = path.to_owned();
+    // Read on a detached thread: opening a FIFO blocks until it has a writer, maybe forever.
+    let thread = std::thread::Builder::new().name("steer-from".to_owned());
+    thread
+        .spawn(move || read(&path, is_pipe, &sender))
+        .context("start reading lines that steer")?;
+    Ok(lines)
+}
+
+/// Reads to the end; of a named pipe, one writer after the other.
+fn read(path: &PathBuf, is_pipe: bool, sender: &Sender<Line>) {
+    loop {
+        let read = if path == Path::new("-") {
+            read_lines(BufReader::new(std::io::stdin().lock()), sender)
+        } else {
+            match File::open(path) {
+                Ok(file) => read_lines(BufReader::new(file), sender),
+                Err(error) => Err(error),
+            }
+        };
+        if let Err(error) = read {
+            let why = format!("cannot read {}: {error}", path.display());
+            let _ = sender.blocking_send(Err(why));
+            return;
+        }
+        if !is_pipe || sender.is_closed() {
+            return;
+        }
+    }
+}
+
+fn read_lines(mut reader: impl BufRead, sender: &Sender<Line>) -> std::io::Result<()> {
+    loop {
+        let mut bytes = Vec::new();
+        let n = reader
+            .by_ref()
+            .take(MAX_LINE_BYTES + 1)
+            .read_until(b'\n', &mut bytes)?;
+        if n == 0 {
+            return Ok(());
+        }
+        let is_whole = bytes.pop_if(|last| *last == b'\n').is_some();
+        let line = if n as u64 > MAX_LINE_BYTES {
+            if !is_whole {
+                reader.skip_until(b'\n')?;
+            }
+            Err(format!("the line is longer than {MAX_LINE_BYTES} bytes"))
+        } else if is_whole {
+            String::from_utf8(bytes).map_err(|_| "the line is not UTF-8 text".to_owned())
+        } else {
+            Err("the line is torn: its line break is missing".to_owned())
+        };
+        let is_blank = line.as_ref().is_ok_and(|line| line.trim().is_empty());
+        if !is_blank && sender.blocking_send(line).is_err() {
+            return Ok(());
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Command {
+    #[serde(default)]
+    id: Value,
+    #[serde(default)]
+    steer: Option<String>,
+    #[serde(default)]
+    follow_up: Option<String>,
+    #[serde(default)]
+    cancel: bool,
+}
+
+struct Accepted {
+    line: u64,
+    id: Value,
+}
+
+pub(super) struct Steering {
+    lines: Lines,
+    handle: SteerHandle,
+    cancel: CancellationToken,
+    is_json: bool,
+    n_lines: u64,
+    /// Texts that wait, by their numbers in the queue.
+    waiting: BTreeMap<u64, Accepted>,
+    is_over: bool,
+}
+
+impl Steering {
+    pub(super) fn new(
+        lines: Lines,
+        handle: SteerHandle,
+        cancel: CancellationToken,
+        is_json: bool,
+    ) -> Self {
+        Self {
+            lines,
+            handle,
+            cancel,
+            is_json,
+            n_lines: 0,
+            waiting: BTreeMap::new(),
+            is_over: false,
+        }
+    }
+
+    /// Waits for the next line; never returns if there is none.
+    pub(super) async fn line(&mut self) -> Line {
+        match self.lines.recv().await {
+            Some(line) => line,
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(super) fn steer(&mut self, line: Line) {
+        self.n_lines += 1;
+        let command = line.and_then(|line| command(&line));
+        let (id, text, is_follow_up) = match command {
+            Ok(Command {
+                id,
+                steer: Some(text),
+                ..
+            }) => (id, Some(text), false),
+            Ok(Command {
+                id,
+                follow_up: Some(text),
+                ..
+            }) => (id, Some(text), true),
+            Ok(Command { id, .. }) => (id, None, false),
+            Err(why) => {
+                let accepted = self.accepted(Value::Null);
+                return self.answer(&accepted, "refused", json!({"reason": why}));
+            }
+        };
+        let accepted = self.accepted(id);
+        if self.is_over {
+            return self.answer(&accepted, "too-late", json!({}));
+        }
+        self.answer(&accepted, "accepted", json!({}));
+        match text {
+            None => self.cancel.cancel(),
+            Some(text) => {
+                let queue = if is_follow_up {
+                    SteerHandle::follow_up
+                } else {
+                    SteerHandle::steer
+                };
+                let number = queue(&self.handle, text, Source::Terminal);
+                self.waiting.insert(number, accepted);
+            }
+        }
+    }
+
+    /// Answers the lines that an event is about.
+    pub(super) fn take(&mut self, stamped: &Stamped) {
+        if !stamped.is_main() {
+            return;
+        }
+        match &stamped.event {
+            Event::SteeringTaken {
+                number,
+                dropped_by,
+                reason,
+            } => {
+                let Some(accepted) = self.waiting.remove(number) else {
+                    return;
+                };
+                let step = stamped.step;
+                match dropped_by {
+                    None => self.answer(&accepted, "taken", json!({"step": step})),
+                    Some(by) => {
+                        let about = json!({"step": step, "by": by, "reason": reason});
+                        self.answer(&accepted, "dropped", about);
+                    }
+                }
+            }
+            Event::TurnEnd { .. } => self.too_late(),
+            _ => {}
+        }
+    }
+
+    /// Answers the lines that no turn took, and the unread ones.
+    pub(super) async fn finish(&mut self) {
+        self.too_late();
+        let until = Instant::now() + LAST_READ;
+        while let Ok(Some(line)) = timeout_at(until, self.lines.recv()).await {
+            self.steer(line);
+        }
+    }
+
+    /// Answers everything that waits, and from now on everything else.
+    fn too_late(&mut self) {
+        self.is_over = true;
+        for accepted in std::mem::take(&mut self.waiting).into_values() {
+            self.answer(&accepted, "too-late", json!({}));
+        }
+    }
+
+    fn accepted(&self, id: Value) -> Accepted {
+        Accepted {
+            line: self.n_lines,
+            id,
+        }
+    }
+
+    fn answer(&self, accepted: &Accepted, status: &str, about: Value) {
+        if self.is_json {
+            let mut answer =
+                json!({"type": "steer-answer", "line": accepted.line, "status": status});
+            if !accepted.id.is_null() {
+                answer["id"] = accepted.id.clone();
+            }
+            if let (Some(answer), Value::Object(about)) = (answer.as_object_mut(), about) {
+                answer.extend(about);
+            }
+            return render::answer(format!("{answer}\n"));
+        }
+        let id = match &accepted.id {
+            Value::Null => String::new(),
+            id => format!(" ({id})"),
+        };
+        let step = about["step"]
+            .as_u64()
+            .map(|step| format!(" at step {step}"));
+        let by = about["by"].as_str().map(|by| format!(" by plugin {by}"));
+        let reason = about["reason"].as_str().map(|reason| format!(": {reason}"));
+        let about = [by, step, reason].into_iter().flatten().collect::<String>();
+        let text = format!("--steer-from line {}{id}: {status}{about}", accepted.line);
+        render::note(&render::printable(&text));
+    }
+}
+
+fn command(line: &str) -> Result<Command, String> {
+    let command: Command = serde_json::from_str(line).map_err(|error| {
+        format!("the line is none of {{\"steer\": …}}, {{\"follow_up\": …}}, {{\"cancel\": true}}: {error}")
+    })?;
+    if !matches!(
+        command.id,
+        Value::Null | Value::String(_) | Value::Number(_)
+    ) {
+        return Err("`id` is neither a text nor a number".to_owned());
+    }
+    let texts = [&command.steer, &command.follow_up];
+    let n_texts = texts.iter().filter(|text| text.is_some()).count();
+    if n_texts + usize::from(command.cancel) != 1 {
+        return Err("the line must have one of `steer`, `follow_up` and `cancel: true`".to_owned());
+    }
+    let is_empty =
+        |text: &&Option<String>| text.as_ref().is_some_and(|text| text.trim().is_empty());
+    if texts.iter().any(is_empty) {
+        return Err("the text is empty".to_owned());
+    }
+    Ok(command)
+}

@@ -1,0 +1,73 @@
+//! `rind plugin enable` and `disable`: one line in the user's settings, for everywhere or for this
+//! project.
+
+use anyhow::Context;
+
+use super::args::{PluginArgs, SwitchArgs};
+use super::exit_code::{ExitStatus, Usage, bail_usage};
+use super::{edit, environment, plugin, render};
+use rind_lib::plugin::protected;
+use rind_operator::plugin_flags::names;
+
+pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<ExitStatus> {
+    let paths = environment::paths(None)?;
+    let name = &args.plugin;
+    let plugins = plugin::load(&PluginArgs::default()).await?;
+    if !names(&plugins).any(|found| found == name) {
+        bail_usage!("there is no plugin `{name}`; see `rind plugin list`");
+    }
+    if !is_on && protected::is_protected(name) {
+        return Err(Usage(protected::refusal("`rind plugin disable`", name)).into());
+    }
+    let file = if args.project {
+        paths.workspace_config()
+    } else {
+        paths.user_config()
+    };
+    // Name the workspace in the head of its file: the file name is only a number.
+    let head = match args.project {
+        true => format!(
+            "# Settings for {}\n",
+            paths.workspace.display().to_string().escape_debug()
+        ),
+        false => String::new(),
+    };
+    let keys: &[&str] = &["plugins", name, "enabled"];
+    let is_news = edit::set(&file, &head, &[(keys, is_on.into())])
+        .with_context(|| format!("change {}", file.display()))?;
+    let word = if is_on { "on" } else { "off" };
+    let place = if args.project {
+        format!("in {}", paths.workspace.display())
+    } else {
+        "everywhere".to_owned()
+    };
+    let (verb, already) = if is_news {
+        ("is", "")
+    } else {
+        ("was", " already")
+    };
+    render::note(&format!("{name} {verb} switched {word} {place}{already}"));
+    if let Some(why) = in_spite(name, is_on).await? {
+        render::warn(&why);
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Returns the reason why switching has no effect here, when it has none: another file or a policy
+/// may decide otherwise.
+async fn in_spite(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
+    let load = plugin::load_of(&PluginArgs::default()).await?;
+    let plugins = load.load().await.context("load plugins")?;
+    let runs = plugins.plugins.iter().any(|p| p.manifest.name == name);
+    if runs == is_on {
+        return Ok(None);
+    }
+    if runs {
+        let places = load.options().written.places(&["plugins", name, "enabled"]);
+        let place = places.last().map_or("another setting", String::as_str);
+        return Ok(Some(format!("{name} still runs here: {place} enables it")));
+    }
+    let left = plugins.left_out.iter().find(|left| left.name == name);
+    let why = left.map_or_else(String::new, render::plugins::why);
+    Ok(Some(format!("{name} still does not run here: {why}")))
+}

@@ -1,0 +1,110 @@
+//! Traces for OpenTelemetry: detects whether the environment asks for them, and reports lost ones
+//! to the user.
+
+use std::time::Duration;
+
+#[cfg(not(feature = "otel"))]
+use self::missing::Telemetry as Exporter;
+use super::{environment, render};
+use rind_lib::event::Stamped;
+#[cfg(feature = "otel")]
+use rind_otel::Telemetry as Exporter;
+
+/// Time that the end of the program waits for a collector.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// Variables with the endpoint for traces; the second applies to traces only. Everything else of
+/// theirs is read by the library itself.
+const ENDPOINTS: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+];
+
+/// The variable that asks for traces, unless another one switches them off.
+fn asked_by(env: &dyn Fn(&str) -> Option<String>) -> Option<&'static str> {
+    let is = |name: &str, value: &str| env(name).is_some_and(|v| v.eq_ignore_ascii_case(value));
+    if is("OTEL_SDK_DISABLED", "true") || is("OTEL_TRACES_EXPORTER", "none") {
+        return None;
+    }
+    ENDPOINTS.into_iter().rev().find(|name| env(name).is_some())
+}
+
+/// Exporter of traces, if the environment asks for it.
+pub(super) struct Telemetry(Option<Exporter>);
+
+impl Telemetry {
+    pub(super) fn from_env() -> Self {
+        let started = asked_by(&environment::variable).map(|_| Exporter::start());
+        Self(started.and_then(|started| {
+            started
+                .inspect_err(|error| render::warn(&error.to_string()))
+                .ok()
+        }))
+    }
+
+    pub(super) fn take(&mut self, event: &Stamped) {
+        if let Some(exporter) = &mut self.0 {
+            exporter.take(event);
+        }
+    }
+
+    pub(super) async fn finish(self) {
+        let Some(exporter) = self.0 else { return };
+        if let Err(lost) = exporter.finish(FLUSH).await {
+            let name = asked_by(&environment::variable).unwrap_or_default();
+            render::warn(&format!("{lost}; the collector is the one in {name}"));
+        }
+    }
+}
+
+/// Stands in for the exporter in a build without it.
+#[cfg(not(feature = "otel"))]
+mod missing {
+    pub(super) enum Telemetry {}
+
+    impl Telemetry {
+        pub(super) fn start() -> Result<Self, String> {
+            let name = super::asked_by(&super::environment::variable).unwrap_or_default();
+            Err(format!(
+                "{name} is set and this build sends no traces: build Rind with `--features otel`"
+            ))
+        }
+
+        pub(super) fn take(&mut self, _: &super::Stamped) {
+            match *self {}
+        }
+
+        pub(super) async fn finish(self, _: super::Duration) -> Result<(), String> {
+            match self {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::asked_by;
+
+    #[test]
+    fn traces_are_asked_for_by_an_endpoint_and_switched_off_by_two_variables() {
+        let (any, traces) = (
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        );
+        let both = format!("{any}=http://a {traces}=http://b");
+        let table = [
+            ("", None),
+            (&format!("{any}=http://a"), Some(any)),
+            (&both, Some(traces)),
+            (&format!("{both} OTEL_SDK_DISABLED=TRUE"), None),
+            (&format!("{both} OTEL_TRACES_EXPORTER=none"), None),
+        ];
+        for (variables, expected) in table {
+            let env = |name: &str| {
+                let mut all = variables.split(' ');
+                let value = all.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+                value.map(str::to_owned)
+            };
+            assert_eq!(asked_by(&env), expected, "{variables:?}");
+        }
+    }
+}

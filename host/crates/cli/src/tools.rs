@@ -1,0 +1,98 @@
+//! `rind tools`: lists the tools that the model may call here, and the rules for each.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+use serde::Serialize;
+
+use super::args::PluginArgs;
+use super::exit_code::{ExitStatus, Usage};
+use super::{plugin, render};
+use rind_lib::host::Host;
+use rind_lib::message::ToolSpec;
+use rind_lib::provider::scripted::Scripted;
+use rind_lib::session::SessionStore;
+use rind_lib::tool::policy::{Overview, ToolPolicy};
+use rind_operator::confinement;
+use rind_operator::setup::check_apart;
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ToolsArgs {
+    /// Show only this tool, with its whole description and the schema of its arguments
+    name: Option<String>,
+    #[command(flatten)]
+    plugins: PluginArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A tool with the rules for its calls.
+#[derive(Debug, Serialize)]
+pub(super) struct Described {
+    #[serde(flatten)]
+    pub(super) spec: ToolSpec,
+    pub(super) policy: Overview,
+}
+
+pub(super) async fn tools(args: ToolsArgs) -> anyhow::Result<ExitStatus> {
+    let all = described(&args.plugins).await?;
+    let Some(name) = &args.name else {
+        match args.json {
+            true => render::json(&all)?,
+            false => render::tools::list(&all),
+        }
+        return Ok(ExitStatus::Done);
+    };
+    let names = || {
+        let names: Vec<&str> = all.iter().map(|tool| tool.spec.name.as_str()).collect();
+        Usage(format!(
+            "there is no tool `{name}`; the tools are: {}",
+            names.join(", ")
+        ))
+    };
+    let tool = all
+        .iter()
+        .find(|tool| tool.spec.name == *name)
+        .with_context(names)?;
+    match args.json {
+        true => render::json(tool)?,
+        false => render::tools::one(tool)?,
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// The names of the tools of a session in this folder, each with its plugin.
+pub(super) async fn names(args: &PluginArgs) -> anyhow::Result<Vec<(String, Option<String>)>> {
+    let all = described(args).await?.into_iter();
+    Ok(all.map(|tool| (tool.spec.name, tool.spec.plugin)).collect())
+}
+
+/// The tools of a session in this folder, which is opened elsewhere and runs no turn.
+async fn described(args: &PluginArgs) -> anyhow::Result<Vec<Described>> {
+    let load = plugin::load_of(args).await?;
+    let plugins = load.load().await.context("load plugins")?;
+    load.check(&plugins)?;
+    render::plugins::warn_left_out(&plugins);
+    let setup = load.setup();
+    check_apart(&setup.paths)?;
+    let policy: ToolPolicy = setup.config.section()?;
+    let sessions = tempfile::tempdir().context("make a folder for the session")?;
+    let host = Host::builder()
+        .provider(Arc::new(Scripted::built_in()?), "none")
+        .store(SessionStore::new(sessions.path().to_owned()))
+        .plugins(Arc::new(plugins))
+        .built_in_tools(confinement::find(setup).await?.commands())
+        .config(setup.agent_config()?)
+        .paths(setup.paths.clone())
+        .build()
+        .await?;
+    let mut specs = host.session().create()?.tools();
+    specs.sort_by(|a, b| (&a.plugin, &a.name).cmp(&(&b.plugin, &b.name)));
+    let described = specs.into_iter().map(|spec| Described {
+        policy: policy.overview(&spec),
+        spec: Arc::unwrap_or_clone(spec),
+    });
+    Ok(described.collect())
+}

@@ -1,0 +1,145 @@
+//! A process of its own for work on untrusted text, with limits of stack and time, and on Linux of
+//! memory and processor time.
+//!
+//! A parser in this process could not be stopped; a process can. The worker gets its input in a
+//! private folder, leaves its output there, and may access nothing else. Start from [`Worker`].
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use rind_lib::disk::TemporaryFolder;
+use rind_lib::tool::process::confine::{
+    Obstacle, cap_memory_and_time, confine_this_process, end_with_parent, hide_process,
+};
+use rind_lib::tool::process::{Ending, Finished, Process};
+
+/// Longest output that is read, in bytes.
+const MAX_OUTPUT_BYTES: u64 = 64 << 20;
+
+/// Beginning of the names of private folders.
+const PREFIX: &str = "rind-worker-";
+
+/// Names of the files in the private folder.
+pub(super) const INPUT: &str = "input.json";
+pub(super) const OUTPUT: &str = "output.json";
+
+/// Kind of work, with its limits.
+#[derive(Debug)]
+pub(super) struct Worker {
+    /// The hidden command of the program that does it.
+    pub(super) command: &'static str,
+    pub(super) name: &'static str,
+    /// Deadline: the limit where the kernel has none for processor time. Long, for a machine that
+    /// is busy.
+    pub(super) deadline: Duration,
+    /// Processor time, in seconds; on Linux.
+    pub(super) max_cpu_seconds: u64,
+    /// Memory, in bytes; on Linux.
+    pub(super) max_memory_bytes: u64,
+    /// Stack of the thread that works, in bytes.
+    pub(super) stack_bytes: usize,
+}
+
+impl Worker {
+    /// Runs the process until `cancel` is set. Returns its output, which may be cut, and how it
+    /// ended.
+    pub(super) async fn run(
+        &self,
+        program: &Path,
+        input: &[u8],
+        cancel: &CancellationToken,
+    ) -> Result<(String, Finished), String> {
+        let failed = |error: std::io::Error| {
+            format!("cannot prepare the process that {}: {error}", self.name)
+        };
+        let private = TemporaryFolder::new(PREFIX).map_err(failed)?;
+        fs::write(private.path().join(INPUT), input).map_err(failed)?;
+        let args: Vec<OsString> = vec![self.command.into(), private.path().into()];
+        let finished = Process {
+            args,
+            // Without this, the allocator of the binary reserves a gigabyte that it does not use,
+            // which counts towards the limit.
+            env: vec![("MIMALLOC_ARENA_EAGER_COMMIT".into(), "0".into())],
+            deadline: self.deadline,
+            ..Process::bare(program, private.path())
+        }
+        .run(cancel)
+        .await
+        .map_err(|error| error.to_string())?;
+        let mut text = String::new();
+        if let Ok(output) = File::open(private.path().join(OUTPUT)) {
+            // A truncated or unreadable output is no answer.
+            let _ = output.take(MAX_OUTPUT_BYTES).read_to_string(&mut text);
+        }
+        Ok((text, finished))
+    }
+
+    /// Returns why a process has not done its work.
+    pub(super) fn reason(&self, finished: &Finished) -> String {
+        let said = finished.stderr.text();
+        let said = said.trim().trim_start_matches("rind: ");
+        match finished.ending {
+            Ending::Cancelled => "it was interrupted".to_owned(),
+            Ending::Deadline => format!("it takes more than {} s", self.deadline.as_secs()),
+            _ if said.contains("memory allocation of") => {
+                format!(
+                    "it takes more than {} MiB of memory",
+                    self.max_memory_bytes >> 20
+                )
+            }
+            _ if said.contains("overflowed its stack") => {
+                "an expression or a value in it is nested too deeply".to_owned()
+            }
+            // The limit on processor time was reached: SIGKILL, or SIGXCPU if a lower soft limit
+            // was inherited.
+            Ending::Signaled(9 | 24) => {
+                format!(
+                    "it takes more than {} s of processor time",
+                    self.max_cpu_seconds
+                )
+            }
+            ending if said.is_empty() => format!("{}: {ending:?}", self.no_answer()),
+            _ => format!("{}: {said}", self.no_answer()),
+        }
+    }
+
+    /// Reason for an answer that does not fit the work.
+    pub(super) fn no_answer(&self) -> String {
+        format!("the process that {} gave no answer", self.name)
+    }
+
+    /// Main function of the process; the argument after the command is the private folder. It must
+    /// be alone in its process.
+    ///
+    /// # Errors
+    /// Why the work is not done, for standard error.
+    pub(super) fn main(
+        &self,
+        mut args: impl Iterator<Item = OsString>,
+        work: fn(&Path) -> std::io::Result<()>,
+    ) -> Result<(), String> {
+        let folder = PathBuf::from(args.next().unwrap_or_default());
+        end_with_parent();
+        cap_memory_and_time(self.max_memory_bytes, self.max_cpu_seconds)
+            .map_err(|e| format!("resource limits: {e}"))?;
+        // Continue if the kernel does not support confinement: the worker is safe Rust that only
+        // parses text. `rind doctor` reports it.
+        if let Err(Obstacle::Failed(why)) = confine_this_process(&folder) {
+            return Err(format!("cannot confine it: {why}; try again"));
+        }
+        // Disable core dumps: a hostile text may crash the process.
+        hide_process();
+        // Work on a thread with a set stack size: the main thread's stack has the inherited
+        // `ulimit`.
+        let work = std::thread::Builder::new()
+            .stack_size(self.stack_bytes)
+            .spawn(move || work(&folder).map_err(|e| e.to_string()))
+            .map_err(|e| format!("cannot start a thread: {e}"))?;
+        work.join().map_err(|_| "internal error".to_owned())?
+    }
+}

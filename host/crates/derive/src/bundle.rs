@@ -1,0 +1,302 @@
+//! Bundle of a derived skill: its files, its stamp, and whether it was edited since.
+//!
+//! The stamp is `generated_from` in the front matter: the package, its version, and a digest over
+//! the relevant parts of the source. In addition, `metadata.bundle_hash` is a digest over the files
+//! of the bundle, excluding the line with the digest itself. It distinguishes a bundle that was
+//! edited by hand from one that may be replaced.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::text::{cut_page, inert};
+use rind_lib::grant::SideEffect;
+use rind_lib::plugin::contract::supported;
+use rind_lib::skill::{FILE, FORMAT, front_matter, parse_text};
+
+/// Key in `metadata` for the digest of the bundle.
+const HASH_KEY: &str = "bundle_hash";
+
+/// Generator, included in the digest of a source: another version of Rind may render the same
+/// source differently, and may describe hooks by another contract version.
+const MAKER: &str = concat!("rind skill derive ", env!("CARGO_PKG_VERSION"));
+
+/// Maximum size of `SKILL.md` without its front matter, in bytes. A model reads all of it.
+const MAX_BODY_BYTES: usize = 64 << 10;
+
+/// Maximum size of a page, in bytes.
+const MAX_PAGE_BYTES: usize = 512 << 10;
+
+/// Maximum size of a bundle, in bytes. Pages beyond it are cut to their heading, so that none is
+/// missing.
+const MAX_BUNDLE_BYTES: usize = 16 << 20;
+
+/// Derived skill, before it is rendered as a bundle.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Draft {
+    /// Name of the skill and of its directory.
+    pub name: String,
+    /// Name of the package that it is about.
+    pub package: String,
+    /// Version of the package.
+    pub version: Option<String>,
+    /// Digest of the source, computed by [`SourceHash`].
+    pub source_hash: String,
+    /// License of the package.
+    pub license: Option<String>,
+    /// Description of the skill, which tells a model when to use it.
+    pub description: String,
+    /// Effects of the tools that it describes.
+    pub side_effects: Vec<SideEffect>,
+    /// Plugins that it depends on.
+    pub library_depends: Vec<String>,
+    /// Heading of the page.
+    pub title: String,
+    /// Sections below the title.
+    pub body: String,
+    /// Text written by a model, above the sections.
+    pub summary: Option<Summary>,
+    /// Files in `references`, by name.
+    pub references: BTreeMap<String, String>,
+}
+
+/// Text about the package, written by a model.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// Name of the model.
+    pub model: String,
+    /// Text as sanitized Markdown, which cannot break out of its section.
+    pub text: String,
+}
+
+/// Digest of the source of a bundle.
+pub struct SourceHash(blake3::Hasher);
+
+impl SourceHash {
+    /// Begins the digest of a source of this kind, with the versions of what derives from it.
+    pub fn new(kind: &str) -> Self {
+        let mut hash = Self(blake3::Hasher::new());
+        hash.add(MAKER, kind.as_bytes());
+        hash.add(
+            "contract",
+            supported().next_back().unwrap_or_default().as_bytes(),
+        );
+        hash
+    }
+
+    /// Adds a part of the source under its name.
+    pub fn add(&mut self, name: &str, bytes: &[u8]) {
+        for part in [name.as_bytes(), bytes] {
+            self.0.update(&(part.len() as u64).to_le_bytes());
+            self.0.update(part);
+        }
+    }
+
+    /// Returns the digest in the format of the stamp.
+    pub fn text(&self) -> String {
+        format!("blake3:{}", self.0.finalize().to_hex())
+    }
+}
+
+/// Files of a skill by their paths in its directory, separated by `/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bundle(pub BTreeMap<String, String>);
+
+/// State of an existing bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamped {
+    /// Digest of the source that it was derived from.
+    pub source_hash: String,
+    /// Whether its files are unchanged since `derive` wrote them.
+    pub is_whole: bool,
+    /// Model that wrote a part of it.
+    pub summarized_by: Option<String>,
+}
+
+impl Draft {
+    /// Cuts the body and the pages to their maximum size.
+    pub(super) fn cut(&mut self) {
+        self.body = cut_page(self.body.trim(), MAX_BODY_BYTES);
+        let mut n_left = MAX_BUNDLE_BYTES;
+        for page in self.references.values_mut() {
+            *page = cut_page(page.trim(), MAX_PAGE_BYTES.min(n_left));
+            n_left = n_left.saturating_sub(page.len());
+        }
+    }
+
+    /// Renders the files of the skill.
+    pub fn bundle(&self) -> Bundle {
+        let mut files: BTreeMap<String, String> = self
+            .references
+            .iter()
+            .map(|(name, text)| (format!("references/{name}"), format!("{}\n", text.trim())))
+            .collect();
+        let mut text = self.front();
+        text.push_str(&inert(&format!("\n# {}\n\n", self.title)));
+        if let Some(summary) = &self.summary {
+            text.push_str(&inert(&format!(
+                "## Summary\n\n*A model wrote this section from the rest of this skill; where they differ, the rest is right.*\n\n{}\n\n",
+                summary.text.trim()
+            )));
+        }
+        text.push_str(&inert(self.body.trim()));
+        text.push('\n');
+        files.insert(FILE.to_owned(), text);
+        let mut bundle = Bundle(files);
+        let hash = bundle.hash();
+        if let Some(text) = bundle.0.get_mut(FILE) {
+            *text = text.replacen(&hash_line(""), &hash_line(&hash), 1);
+        }
+        bundle
+    }
+
+    /// Renders the front matter, with an empty digest.
+    fn front(&self) -> String {
+        let mut front = Map::new();
+        let mut put = |key: &str, value: Value| drop(front.insert(key.to_owned(), value));
+        put("skill_format", FORMAT.into());
+        put("name", self.name.as_str().into());
+        put("description", self.description.as_str().into());
+        if !self.side_effects.is_empty() {
+            let effects = self.side_effects.iter().map(ToString::to_string);
+            put("side_effects", effects.collect());
+        }
+        if !self.library_depends.is_empty() {
+            put("library_depends", self.library_depends.clone().into());
+        }
+        if let Some(license) = &self.license {
+            put("license", license.as_str().into());
+        }
+        let mut stamp = json!({"package": self.package});
+        if let Some(version) = &self.version {
+            stamp["version"] = version.as_str().into();
+        }
+        stamp["source_hash"] = self.source_hash.as_str().into();
+        put("generated_from", stamp);
+        let mut metadata = json!({});
+        if let Some(summary) = &self.summary {
+            metadata["summarized_by"] = summary.model.as_str().into();
+        }
+        metadata[HASH_KEY] = "".into();
+        put("metadata", metadata);
+        front_matter(&Value::Object(front))
+    }
+}
+
+fn hash_line(hash: &str) -> String {
+    format!("  {HASH_KEY}: \"{hash}\"\n")
+}
+
+impl Bundle {
+    /// Returns the text of `SKILL.md`.
+    pub fn skill(&self) -> &str {
+        self.0.get(FILE).map_or("", String::as_str)
+    }
+
+    /// Returns the digest over all files, excluding the line with the digest.
+    fn hash(&self) -> String {
+        let mut hasher = SourceHash(blake3::Hasher::new());
+        for (path, text) in &self.0 {
+            let mut left_out = usize::from(path == FILE);
+            let mut counts = |line: &&str| {
+                let is_hash = left_out > 0 && line.trim_start().starts_with(HASH_KEY);
+                left_out -= usize::from(is_hash);
+                !is_hash
+            };
+            let lines: String = text
+                .split_inclusive('\n')
+                .filter(|line| counts(line))
+                .collect();
+            hasher.add(path, lines.as_bytes());
+        }
+        hasher.text()
+    }
+
+    /// Reads the stamp; `None` if the files are not a derived skill.
+    pub fn stamp(&self) -> Option<Stamped> {
+        let skill = parse_text("x", self.skill()).ok()?;
+        let source_hash = skill.generated_from?.source_hash?;
+        let hash = skill.metadata.get(HASH_KEY)?.as_str()?.to_owned();
+        let summarized_by = skill.metadata.get("summarized_by");
+        Some(Stamped {
+            source_hash,
+            is_whole: hash == self.hash(),
+            summarized_by: summarized_by
+                .and_then(|name| name.as_str())
+                .map(str::to_owned),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft() -> Draft {
+        Draft {
+            name: "hello".to_owned(),
+            package: "x: [\n---\ny".to_owned(),
+            source_hash: "blake3:00".to_owned(),
+            description: "Does \"this\": that\n---\nmodel_invocation: auto".to_owned(),
+            title: "Hello".to_owned(),
+            body: "{baseDir} $ARGUMENTS\n---\nend".to_owned(),
+            references: BTreeMap::from([("a.md".to_owned(), "# A".to_owned())]),
+            ..Draft::default()
+        }
+    }
+
+    #[test]
+    fn a_bundle_knows_whether_it_was_changed() {
+        let bundle = draft().bundle();
+        let stamp = bundle.stamp().unwrap();
+        assert!(stamp.is_whole, "{}", bundle.skill());
+        assert_eq!(stamp.source_hash, "blake3:00");
+        let mut edited = bundle.clone();
+        edited.0.get_mut(FILE).unwrap().push('x');
+        assert!(!edited.stamp().unwrap().is_whole);
+        let mut more = bundle.clone();
+        more.0.insert("scripts/x.sh".to_owned(), String::new());
+        assert!(!more.stamp().unwrap().is_whole);
+        let mut less = bundle;
+        less.0.remove("references/a.md");
+        assert!(!less.stamp().unwrap().is_whole);
+    }
+
+    #[test]
+    fn a_bundle_is_never_larger_than_somebody_can_keep() {
+        let page = format!("# Page\n\n{}", "some words\n\n".repeat(100_000));
+        let references = (0..60).map(|n| (format!("{n}.md"), page.clone()));
+        let mut draft = Draft {
+            body: "line\n\n".repeat(100_000),
+            references: references.collect(),
+            ..draft()
+        };
+        draft.cut();
+        let bundle = draft.bundle();
+        let n_bytes: usize = bundle.0.values().map(String::len).sum();
+        assert!(n_bytes < MAX_BUNDLE_BYTES + (128 << 10), "{n_bytes}");
+        assert!(bundle.skill().len() < MAX_BODY_BYTES + 2000);
+        assert_eq!(bundle.0.len(), 61);
+        for page in bundle.0.values().skip(1) {
+            assert!(
+                page.starts_with("# Page\n") && page.contains("left out"),
+                "{page:.80}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_text_breaks_the_front_matter_or_is_a_placeholder() {
+        let bundle = draft().bundle();
+        let skill = parse_text("hello", bundle.skill()).unwrap();
+        assert_eq!(skill.diagnostics, []);
+        assert_eq!(
+            skill.generated_from.as_ref().unwrap().package,
+            "x: [\n---\ny"
+        );
+        assert!(skill.description.starts_with("Does \"this\": that"));
+        assert!(!skill.takes_arguments());
+        assert!(skill.body.contains("{ baseDir } $ ARGUMENTS"));
+    }
+}

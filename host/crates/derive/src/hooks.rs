@@ -1,0 +1,52 @@
+//! Describes a plugin's hooks in words: when each is called, and which changes it may make.
+
+use super::text::{code, first_sentence};
+use rind_author::interface_docs;
+use rind_lib::plugin::inspect::HookReport;
+use rind_lib::point::dispatch::PointKind;
+use rind_lib::point::failure::OnFailure;
+
+/// Returns a list item for a hook. The moment of its call is quoted from the contract.
+pub(super) fn in_words(hook: &HookReport) -> String {
+    let docs = interface_docs(&hook.point).unwrap_or_default();
+    let moment: Vec<&str> = first_sentence(&docs).split_whitespace().collect();
+    let does = match hook.kind {
+        PointKind::Gate => "It looks at what is about to happen, and may change or refuse it",
+        PointKind::Mutate => "It may change what passes, or end the turn",
+        PointKind::Collect => "It contributes text",
+        PointKind::Observe => "It only looks on",
+    };
+    let only = match &hook.may {
+        None => String::new(),
+        Some(rights) if rights.is_empty() => "; it gives up all of these rights".to_owned(),
+        Some(rights) => format!("; of these rights it keeps: {}", rights.join(", ")),
+    };
+    let failure = match hook.on_failure {
+        OnFailure::Block => ". When it fails, nothing passes",
+        OnFailure::Skip => "",
+    };
+    format!(
+        "- {}: {} {does}{only}{failure}.\n",
+        code(&hook.point, 80),
+        moment.join(" ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rind_lib::point::catalog::CATALOG;
+
+    #[test]
+    fn the_contract_says_the_moment_of_every_point() {
+        for row in CATALOG {
+            let docs = interface_docs(row.name).unwrap_or_default();
+            let sentence = first_sentence(&docs);
+            assert!(
+                sentence.len() > 10 && sentence.ends_with('.'),
+                "{}: {docs}",
+                row.name
+            );
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Parsing of untrusted input, packaged as data so that it can be sent to another process.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use super::Draft;
+use super::plugin::{self, PluginPackage};
+use super::rust::{self, CrateFiles, CrateOutline, CratePackage};
+use super::wit::{self, Interfaces, WitFiles};
+
+/// Source that was read from disk, to be parsed and rendered as a skill.
+#[derive(Serialize, Deserialize)]
+pub enum Job {
+    /// Plugin, with what its manifest and its component say.
+    Plugin(Box<PluginPackage>),
+    /// Crate, with the sources of its library if it has one.
+    Crate(Box<CratePackage>, Option<CrateFiles>),
+    /// WIT package, with its README.
+    Wit(WitFiles, Option<String>),
+    /// Component: its name, and its bytes in base64.
+    Component(String, String),
+}
+
+/// Result of a job.
+#[derive(Serialize, Deserialize)]
+pub struct Drafted {
+    /// Skill, without the digest of its source.
+    pub draft: Draft,
+    /// Notes about parts of the source that could not be resolved.
+    pub notes: Vec<String>,
+}
+
+impl Job {
+    /// Creates a job for a component with this name.
+    pub fn component(name: String, bytes: &[u8]) -> Self {
+        Self::Component(name, STANDARD.encode(bytes))
+    }
+
+    /// Parses the source and renders the skill.
+    ///
+    /// # Errors
+    /// The source cannot be parsed, or is too large.
+    pub fn run(self) -> Result<Drafted, String> {
+        let mut notes = Vec::new();
+        let mut draft = match self {
+            Self::Plugin(package) => plugin::draft(&package),
+            Self::Crate(package, files) => {
+                let mut outline = match &files {
+                    Some(files) => rust::outline(files)?,
+                    None => CrateOutline::default(),
+                };
+                // The crate may not use its WIT package, so ignore errors in it.
+                if let Some(Ok(interfaces)) = files
+                    .and_then(|files| files.wit)
+                    .map(|wit| Interfaces::read(&wit))
+                {
+                    outline.describe_made(&interfaces);
+                }
+                notes = std::mem::take(&mut outline.notes);
+                rust::draft(&package, &outline)
+            }
+            Self::Wit(files, readme) => wit::draft(&wit::package(&files)?, readme.as_deref()),
+            Self::Component(name, text) => {
+                let bytes = STANDARD.decode(text).map_err(|error| error.to_string())?;
+                wit::draft(&wit::component(&name, &bytes)?, None)
+            }
+        };
+        draft.cut();
+        Ok(Drafted { draft, notes })
+    }
+}

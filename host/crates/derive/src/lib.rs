@@ -1,0 +1,44 @@
+//! Derives skills from packages: from a plugin, a component, a WIT package or a Rust crate.
+//!
+//! This module owns the reading of sources (with limits; nothing of them is executed or built) and
+//! the rendering of a bundle, which is deterministic and in which no text of the source is active.
+//! It must not know the terminal, nor where bundles are stored. Libraries that parse untrusted
+//! input (Rust, WIT, components, Markdown, schemas) run only inside a [`Job`], so that the caller
+//! can use a separate process for it.
+//!
+//! Start from [`Draft`], which every kind of source produces.
+
+mod bundle;
+mod hooks;
+mod job;
+mod markdown;
+#[doc(hidden)]
+pub mod plugin;
+mod rust;
+mod schema;
+#[doc(hidden)]
+pub mod sources;
+mod text;
+mod wit;
+
+pub use bundle::{Bundle, Draft, SourceHash, Stamped, Summary};
+pub use job::{Drafted, Job};
+pub use markdown::summary;
+pub use text::slug;
+
+/// Maximum size of the part of a README that is kept, in bytes.
+const MAX_README_BYTES: usize = 12 << 10;
+
+/// Maximum number of tools, modules, interfaces or examples in one list.
+const MAX_LISTED: usize = 120;
+
+/// Returns the number of items that a list of `n` omits, if any.
+fn n_more(n: usize) -> Option<usize> {
+    n.checked_sub(MAX_LISTED).filter(|n| *n > 0)
+}
+
+/// Formats a number with its noun.
+fn count(n: usize, what: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{s}")
+}

@@ -1,0 +1,243 @@
+//! Sanitizes a package's Markdown documentation, so that it cannot break out of its place in a
+//! skill.
+//!
+//! The text is parsed and written again: headings cannot be mistaken for those of the skill, code
+//! stays in its fence, tags, comments and images are removed, and only links to URLs are kept.
+
+mod writer;
+
+use pulldown_cmark::{BrokenLink, CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
+
+use super::text::first_sentence;
+use writer::Writer;
+
+/// Maximum length of a model's text that is processed, in bytes.
+const MAX_MODEL_BYTES: usize = 64 << 10;
+
+/// Markdown extensions that are parsed: a table for other Markdown readers must be one here too.
+const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Text inside a section with its own heading: headings become bold lines.
+    #[default]
+    Plain,
+    /// The same, with code blocks that are Rust by default, as in rustdoc.
+    Rust,
+    /// Complete document: drops the title, keeps the other headings.
+    Document,
+}
+
+/// Sanitizes documentation. Keeps complete blocks up to about `limit` bytes; a longer first block
+/// is cut.
+pub(super) fn prose(text: &str, kind: Kind, limit: usize) -> String {
+    written(text, kind, limit).0
+}
+
+/// Sanitizes the text of a model so that it cannot break out of its section, up to about `limit`
+/// bytes. Also returns whether it was cut.
+pub fn summary(text: &str, limit: usize) -> (String, bool) {
+    let end = text.floor_char_boundary(MAX_MODEL_BYTES);
+    let (summary, is_cut) = written(text.get(..end).unwrap_or_default(), Kind::Plain, limit);
+    (summary, is_cut || end < text.len())
+}
+
+fn written(text: &str, kind: Kind, limit: usize) -> (String, bool) {
+    // An unresolved `[`Name`]` is a rustdoc link to an item; its target is dropped.
+    let resolve = |link: BrokenLink<'_>| {
+        let is_item = link.reference.starts_with('`');
+        is_item.then_some((CowStr::Borrowed(""), CowStr::Borrowed("")))
+    };
+    let parser = Parser::new_with_broken_link_callback(text, OPTIONS, Some(resolve));
+    let mut writer = Writer::new(kind);
+    let mut end = 0;
+    for event in parser {
+        // End of the last complete block before this event; a code block is written by a single
+        // event.
+        end = writer.end;
+        writer.event(event);
+        if writer.out.len() > limit {
+            break;
+        }
+    }
+    let is_cut = writer.out.len() > limit;
+    if is_cut {
+        match end {
+            0 => writer.cut(limit),
+            end => {
+                writer.out.truncate(end);
+                writer.out.push_str("\n\n…");
+            }
+        }
+    }
+    (writer.out.trim().to_owned(), is_cut)
+}
+
+/// Returns the first sentence of documentation as one line of Markdown, of about `limit` bytes.
+pub(super) fn first_line(text: &str, kind: Kind, limit: usize) -> String {
+    // Longer than any sentence; `prose` cuts at complete blocks.
+    let docs = prose(text, kind, 8 << 10);
+    sentence_line(&docs, limit)
+}
+
+/// Returns the first sentence of sanitized documentation.
+pub(super) fn sentence_line(docs: &str, limit: usize) -> String {
+    let text = first_paragraph(docs).unwrap_or_default();
+    let mut line = String::new();
+    let mut is_cut = false;
+    for word in first_sentence(text).split_whitespace() {
+        if line.len() + word.len() > limit {
+            is_cut = true;
+            break;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if is_cut {
+        // Drop code that was cut in the middle.
+        if line.matches('`').count() % 2 == 1 {
+            line.truncate(line.rfind('`').unwrap_or_default());
+        }
+        line = format!("{} …", line.trim_end());
+    }
+    line
+}
+
+/// Returns the first block of text in sanitized documentation.
+pub(super) fn first_paragraph(docs: &str) -> Option<&str> {
+    let is_text = |block: &&str| {
+        let is_other = block.starts_with(['#', '-', '>', '|']) || block.starts_with("```");
+        !is_other && !block.trim().is_empty()
+    };
+    docs.split("\n\n").find(is_text)
+}
+
+/// Whether a code block is Rust for rustdoc.
+fn is_rust(info: &str) -> bool {
+    const OF_RUSTDOC: [&str; 8] = [
+        "",
+        "rust",
+        "ignore",
+        "no_run",
+        "should_panic",
+        "compile_fail",
+        "edition2021",
+        "edition2024",
+    ];
+    let first = info.split([',', ' ']).next().unwrap_or_default();
+    OF_RUSTDOC.contains(&first)
+}
+
+/// Removes the lines that rustdoc hides: they only make an example compile.
+fn without_hidden_lines(text: &str) -> String {
+    let is_hidden = |line: &&str| {
+        let line = line.trim_start();
+        line == "#" || line.starts_with("# ")
+    };
+    let lines: Vec<&str> = text.lines().filter(|line| !is_hidden(line)).collect();
+    lines.join("\n")
+}
+
+/// Returns the first Rust code block in documentation, if it is short enough to be shown
+/// completely.
+pub(super) fn first_example(text: &str, max_lines: usize) -> Option<String> {
+    let mut code: Option<String> = None;
+    for event in Parser::new_ext(text, OPTIONS) {
+        match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) if is_rust(&info) => {
+                code = Some(String::new());
+            }
+            Event::Text(text) => {
+                if let Some(code) = &mut code {
+                    code.push_str(&text);
+                }
+            }
+            Event::End(TagEnd::CodeBlock) => {
+                let Some(code) = code.take() else { continue };
+                let code = without_hidden_lines(&code);
+                let is_short = code.lines().count() <= max_lines && !code.trim().is_empty();
+                return is_short.then_some(code);
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documentation_keeps_its_shape_and_loses_what_would_act() {
+        let text = "# Title\n\nSee [`Foo`] and [the book](https://example.com/a) or [here](../x.md).\n\n- one\n  more\n- two\n  1. \
+                    a\n  2. b\n\n> said\n\n```rust,no_run\n# use x;\nlet a = 1;\n```\n\n<p align=\"center\">hi</p>\n\nVec<String> \
+                    <!-- x -->end\n";
+        let expected = "**Title**\n\nSee `Foo` and [the book](https://example.com/a) or here.\n\n- one\n  more\n- two\n  1. a\n  2. \
+                        b\n\n> said\n\n```rust\nlet a = 1;\n```\n\nVec&lt;String> end";
+        assert_eq!(prose(text, Kind::Rust, 4000), expected);
+        assert_eq!(prose("# T\n\n## U\n\nx", Kind::Document, 4000), "## U\n\nx");
+    }
+
+    #[test]
+    fn a_fence_cannot_be_closed_and_a_cut_text_ends_with_a_whole_block() {
+        let text = "````\n```\n# not a heading\n````\n";
+        assert_eq!(
+            prose(text, Kind::Plain, 400),
+            "````\n```\n# not a heading\n````"
+        );
+        let long = format!("first\n\n{}", "second ".repeat(100));
+        assert_eq!(prose(&long, Kind::Rust, 100), "first\n\n…");
+        let deep = format!("{}x", "> ".repeat(5_000));
+        assert!(prose(&deep, Kind::Rust, 1_000).len() < 1_100);
+    }
+
+    #[test]
+    fn a_table_stays_a_table() {
+        let text = "| a | b |\n|---|:-:|\n| `x\\|y` | one \\| [two](https://example.com) |\n| <b>z</b> | ~~no~~ |\n\n- in a \
+                    list\n\n  | c |\n  |---|\n  | d |\n";
+        let expected = "| a | b |\n| --- | --- |\n| `x\\|y` | one \\| [two](https://example.com) |\n| z | ~~no~~ |\n\n- in a \
+                        list\n\n  | c |\n  | --- |\n  | d |";
+        assert_eq!(prose(text, Kind::Plain, 4000), expected);
+        assert_eq!(prose(expected, Kind::Plain, 4000), expected);
+    }
+
+    #[test]
+    fn a_first_block_that_is_too_long_is_cut_at_a_word() {
+        let long = "some words ".repeat(2_000);
+        assert_eq!(prose(&long, Kind::Plain, 24), "some words some words …");
+        assert_eq!(
+            summary(&long, 24),
+            ("some words some words …".to_owned(), true)
+        );
+        assert_eq!(summary(" \n", 24), (String::new(), false));
+        let code = format!("```text\n{}```\n", "line\n".repeat(1_000));
+        assert_eq!(
+            prose(&code, Kind::Plain, 20),
+            "```text\nline\nline\n```\n\n…"
+        );
+        let inline = format!("before `{}` after", "x ".repeat(150));
+        assert_eq!(prose(&inline, Kind::Plain, 40), "before …");
+        assert_eq!(
+            prose(&"é".repeat(100), Kind::Plain, 11),
+            format!("{} …", "é".repeat(5))
+        );
+    }
+
+    #[test]
+    fn what_is_written_is_read_the_same_again() {
+        let sources = [
+            "| a |\n|---|\n| b |\n\nc",
+            "\\# no heading\n\n\\- no list\n\n1\\. no number",
+            "a `b` *c* **d**\ne",
+            "- a\n\n  b\n- c\n\n      code\n",
+            "> - x\n>   y\n\nz",
+        ];
+        for source in sources {
+            let once = prose(source, Kind::Rust, 4000);
+            assert_eq!(prose(&once, Kind::Rust, 4000), once, "{source:?}");
+        }
+    }
+}

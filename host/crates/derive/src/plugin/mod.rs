@@ -1,0 +1,287 @@
+//! Derives the skill of a plugin: its tools with arguments and examples, its commands and hooks,
+//! and its permissions.
+//!
+//! `SKILL.md` lists everything in short form, and pages in `references` have the details. The
+//! plugin is loaded without grants, so the skill describes it as its author wrote it.
+
+mod package;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::bundle::Draft;
+use super::markdown::{Kind, first_line, prose};
+use super::schema;
+use super::text::{as_sentence, code, fenced, line, shortened, slug};
+use super::{MAX_LISTED, MAX_README_BYTES, n_more};
+pub use package::PluginPackage;
+use package::{Command, Example};
+use rind_lib::message::{EffectClass, ToolSpec};
+
+/// Maximum length of a tool's description in the list of all tools, in bytes.
+const MAX_LINE_BYTES: usize = 300;
+
+/// Maximum length of a tool's description, in bytes.
+const MAX_DESCRIPTION_BYTES: usize = 8 << 10;
+
+/// Maximum number of examples per tool.
+const MAX_EXAMPLES: usize = 3;
+
+/// Maximum number of tools or commands that the skill's description names.
+const MAX_NAMED: usize = 8;
+
+/// Maximum number of arguments per tool in the list of all tools.
+const MAX_ARGUMENTS: usize = 20;
+
+pub(crate) fn draft(package: &PluginPackage) -> Draft {
+    let name = &package.name;
+    let mut references = BTreeMap::new();
+    let mut body = format!("{}\n\n", line(&package.description, MAX_LINE_BYTES * 2));
+    if !package.tools.is_empty() {
+        body.push_str("## Tools\n\n");
+        let tools = package.tools.iter();
+        tools
+            .take(MAX_LISTED)
+            .for_each(|tool| body.push_str(&tool_line(tool)));
+        if let Some(n) = n_more(package.tools.len()) {
+            body.push_str(&format!("- and {n} more\n"));
+        }
+        body.push_str(
+            "\nArguments and examples of each: [references/tools.md](references/tools.md).\n\n",
+        );
+        let all: Vec<String> = package
+            .tools
+            .iter()
+            .map(|tool| tool_page(tool, &package.examples))
+            .collect();
+        references.insert(
+            "tools.md".to_owned(),
+            format!("# Tools of the plugin {name}\n\n{}", all.join("\n")),
+        );
+    }
+    commands_section(&mut body, package);
+    if !package.hooks.is_empty() {
+        body.push_str("## What it does by itself\n\nThe host calls it at these points of a session; nothing has to be done for it.\n\n");
+        package.hooks.iter().for_each(|hook| body.push_str(hook));
+        body.push('\n');
+    }
+    body.push_str(&touches(package));
+    if let Some(settings) = package
+        .settings
+        .as_ref()
+        .map(schema::list)
+        .filter(|list| !list.is_empty())
+    {
+        references.insert(
+            "settings.md".to_owned(),
+            format!(
+                "# Settings of the plugin {name}\n\nThe operator sets them in `config.toml`, under `[plugins.{name}.config]`.\n\n{settings}"
+            ),
+        );
+    }
+    if let Some(readme) = package
+        .readme
+        .as_deref()
+        .map(|text| prose(text, Kind::Document, MAX_README_BYTES))
+    {
+        let is_more = readme.trim() != package.description.trim() && !readme.is_empty();
+        if is_more {
+            references.insert(
+                "readme.md".to_owned(),
+                format!("# README of the plugin {name}\n\n{readme}"),
+            );
+        }
+    }
+    more(&mut body, &references);
+    Draft {
+        name: slug(name).unwrap_or_else(|| "plugin".to_owned()),
+        package: name.clone(),
+        version: Some(package.version.clone()),
+        description: description(package),
+        side_effects: package.side_effects.clone(),
+        library_depends: vec![name.clone()],
+        title: format!("Plugin {name} {}", package.version),
+        body,
+        references,
+        ..Draft::default()
+    }
+}
+
+/// Returns the description for the catalogue: the purpose of the plugin, and when a model should
+/// read the skill.
+fn description(package: &PluginPackage) -> String {
+    let what = as_sentence(&rind_lib::text::clean(&package.description, 600));
+    let names: Vec<&str> = package
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
+    let when = match (names.as_slice(), package.commands.as_slice()) {
+        ([], []) => format!(
+            "Use when the plugin {} acts in a session, or to understand what it did.",
+            package.name
+        ),
+        ([], commands) => {
+            let names: Vec<String> = commands
+                .iter()
+                .map(|command| format!("/{}", command.name))
+                .collect();
+            format!(
+                "Use when the user asks about its commands: {}.",
+                shortened(&names, MAX_NAMED)
+            )
+        }
+        ([one], _) => format!("Use when its tool {one} is to be called."),
+        (names, _) => format!(
+            "Use when one of its tools is to be called: {}.",
+            shortened(names, MAX_NAMED)
+        ),
+    };
+    rind_lib::text::clean(&format!("{what} {when}"), 1000)
+}
+
+fn tool_line(tool: &ToolSpec) -> String {
+    let text = first_line(&tool.description, Kind::Plain, MAX_LINE_BYTES);
+    let arguments = match schema::names(&tool.parameters).as_slice() {
+        [] => "No arguments.".to_owned(),
+        names => format!("Arguments: {}.", shortened(names, MAX_ARGUMENTS)),
+    };
+    format!(
+        "- {} ({}): {} {arguments}\n",
+        code(&tool.name, 64),
+        effect(tool.effect_class),
+        as_sentence(&text)
+    )
+}
+
+fn effect(class: EffectClass) -> &'static str {
+    match class {
+        EffectClass::Read => "only reads",
+        EffectClass::Write => "changes files",
+        EffectClass::Execute => "runs programs",
+        EffectClass::External => "reaches the network or other services",
+    }
+}
+
+fn tool_page(tool: &ToolSpec, examples: &[Example]) -> String {
+    let mut page = format!(
+        "## {}\n\n{}\n\nEffect: {}.\n",
+        code(&tool.name, 64),
+        prose(&tool.description, Kind::Plain, MAX_DESCRIPTION_BYTES),
+        effect(tool.effect_class)
+    );
+    let arguments = schema::list(&tool.parameters);
+    match arguments.is_empty() {
+        true => page.push_str("\nIt takes no arguments.\n"),
+        false => page.push_str(&format!("\nArguments:\n\n{arguments}")),
+    }
+    let examples = examples.iter().filter(|example| example.tool == tool.name);
+    for example in examples.take(MAX_EXAMPLES) {
+        let result = match serde_json::from_str::<Value>(&example.result) {
+            Ok(Value::Object(_) | Value::Array(_)) => fenced("json", &example.result),
+            _ => fenced("text", &example.result),
+        };
+        page.push_str(&format!(
+            "\nExample: {}\n\n{}\nanswers\n\n{result}",
+            line(&example.case, MAX_LINE_BYTES),
+            fenced("json", &example.arguments)
+        ));
+    }
+    page
+}
+
+fn commands_section(body: &mut String, package: &PluginPackage) {
+    if !package.commands.is_empty() || !package.prompts.is_empty() {
+        body.push_str("## Slash commands\n\nThe user types them; they are not tools.\n\n");
+        let commands = package.commands.iter().take(MAX_LISTED);
+        commands.for_each(|command| body.push_str(&command_line(command)));
+        for file in package.prompts.iter().take(MAX_LISTED) {
+            let name = file.trim_end_matches(".md");
+            body.push_str(&format!(
+                "- {}: a template of a prompt.\n",
+                code(&format!("/{name}"), 80)
+            ));
+        }
+        body.push('\n');
+    }
+    if !package.skills.is_empty() {
+        let names: Vec<String> = package.skills.iter().map(|name| code(name, 80)).collect();
+        body.push_str(&format!(
+            "It carries skills of its own: {}.\n\n",
+            shortened(&names, MAX_LISTED)
+        ));
+    }
+}
+
+fn command_line(command: &Command) -> String {
+    let names = command
+        .arguments
+        .as_ref()
+        .map(schema::names)
+        .unwrap_or_default();
+    let arguments = match names.as_slice() {
+        [] => String::new(),
+        names => format!(" Arguments: {}.", shortened(names, MAX_ARGUMENTS)),
+    };
+    let name = code(&format!("/{}", command.name), 80);
+    let text = line(&command.description, MAX_LINE_BYTES);
+    format!("- {name}: {text}{arguments}\n")
+}
+
+/// Lists the requested permissions and the required plugins.
+fn touches(package: &PluginPackage) -> String {
+    let mut text = "## What it may touch\n\n".to_owned();
+    if package.permissions.is_empty() {
+        text.push_str("It asks for no permission: it reaches no files, no network and no model.\n");
+    } else {
+        text.push_str("It asks the operator for permission to:\n\n");
+        for permission in &package.permissions {
+            text.push_str(&format!("- {}\n", line(permission, MAX_LINE_BYTES)));
+        }
+        if let Some(together) = &package.together {
+            text.push_str(&format!(
+                "\nTogether: it {}.\n",
+                line(together, MAX_LINE_BYTES * 2)
+            ));
+        }
+        text.push_str(&format!(
+            "\nWhat was granted on this machine: `rind plugin inspect {} --grants`.\n",
+            package.name
+        ));
+    }
+    if !package.dependencies.is_empty() {
+        let names: Vec<String> = package
+            .dependencies
+            .iter()
+            .map(|name| code(name, 80))
+            .collect();
+        text.push_str(&format!(
+            "\nIt needs these plugins: {}.\n",
+            names.join(", ")
+        ));
+    }
+    text.push('\n');
+    text
+}
+
+/// Lists the pages that no section mentions.
+fn more(body: &mut String, references: &BTreeMap<String, String>) {
+    let pages = [
+        ("settings.md", "its settings, which the operator changes"),
+        ("readme.md", "its own documentation"),
+    ];
+    let there: Vec<_> = pages
+        .iter()
+        .filter(|(name, _)| references.contains_key(*name))
+        .collect();
+    if there.is_empty() {
+        return;
+    }
+    body.push_str("## More\n\n");
+    for (name, what) in there {
+        body.push_str(&format!(
+            "- [references/{name}](references/{name}): {what}\n"
+        ));
+    }
+}

@@ -1,0 +1,121 @@
+//! Facts about a plugin for its skill. They are collected from the manifest and the loaded plugin,
+//! as plain data, so that the skill can be rendered in another process.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::super::hooks;
+use rind_cases::file::{Case, CaseFile};
+use rind_lib::grant::{Granted, SideEffect, combined, in_words};
+use rind_lib::message::ToolSpec;
+use rind_lib::plugin::commands::CommandSpec;
+use rind_lib::plugin::inspect::inspect;
+use rind_lib::plugin::load::Loaded;
+use rind_lib::plugin::manifest::Manifest;
+
+/// Maximum size of an argument or result in an example, in bytes.
+const MAX_EXAMPLE_BYTES: usize = 2 << 10;
+
+/// Plugin that was loaded without any grants.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PluginPackage {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) description: String,
+    pub(super) side_effects: Vec<SideEffect>,
+    pub(super) tools: Vec<ToolSpec>,
+    pub(super) commands: Vec<Command>,
+    /// List items about its hooks.
+    pub(super) hooks: Vec<String>,
+    /// Files of prompt templates.
+    pub(super) prompts: Vec<String>,
+    /// Directories of the skills that it carries.
+    pub(super) skills: Vec<String>,
+    /// Descriptions of the requested permissions, and of their combination.
+    pub(super) permissions: Vec<String>,
+    pub(super) together: Option<String>,
+    /// Required plugins, with their version requirements.
+    pub(super) dependencies: Vec<String>,
+    /// JSON Schema of its settings.
+    pub(super) settings: Option<Value>,
+    pub(super) examples: Vec<Example>,
+    pub(super) readme: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Command {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) arguments: Option<Value>,
+}
+
+/// Call of a tool with its result, taken from a case.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Example {
+    pub(super) tool: String,
+    pub(super) case: String,
+    pub(super) arguments: String,
+    pub(super) result: String,
+}
+
+impl PluginPackage {
+    /// Collects the facts. `manifest` is the author's own, and examples are taken from `cases`.
+    pub fn new(
+        manifest: &Manifest,
+        loaded: &Loaded,
+        readme: Option<String>,
+        cases: &[CaseFile],
+        skills: Vec<String>,
+    ) -> Self {
+        let report = inspect(loaded);
+        let requested = manifest.requested();
+        let permissions = requested.iter().map(in_words).collect();
+        let commands = loaded.commands.iter().map(|command: &CommandSpec| Command {
+            name: command.name.clone(),
+            description: command.description.clone(),
+            arguments: command.arguments.clone(),
+        });
+        let mut package = Self {
+            name: manifest.name.clone(),
+            version: manifest.version.to_string(),
+            description: manifest.description.clone(),
+            side_effects: manifest.side_effects.clone(),
+            tools: loaded.tools.clone(),
+            commands: commands.collect(),
+            hooks: report.hooks.iter().map(hooks::in_words).collect(),
+            prompts: report.prompts.iter().map(ToString::to_string).collect(),
+            skills,
+            together: combined(&Granted::new(requested), !report.hooks.is_empty()),
+            permissions,
+            dependencies: manifest
+                .dependencies
+                .iter()
+                .map(|(name, range)| format!("{name} {range}"))
+                .collect(),
+            settings: manifest.config.clone(),
+            examples: cases
+                .iter()
+                .flat_map(|file| &file.cases)
+                .filter_map(example)
+                .collect(),
+            readme,
+        };
+        package.tools.sort_by(|a, b| a.name.cmp(&b.name));
+        package.commands.sort_by(|a, b| a.name.cmp(&b.name));
+        package
+    }
+}
+
+/// Returns an example from a case in which the model calls a tool and the result is known.
+fn example(case: &Case) -> Option<Example> {
+    let call = case.given.tool.as_ref()?;
+    let result = case.expect.results.as_ref()?.first()?;
+    let arguments = serde_json::to_string_pretty(&call.arguments).ok()?;
+    let is_short = arguments.len() <= MAX_EXAMPLE_BYTES && result.len() <= MAX_EXAMPLE_BYTES;
+    is_short.then(|| Example {
+        tool: call.name.clone(),
+        case: case.name.clone(),
+        arguments,
+        result: result.clone(),
+    })
+}

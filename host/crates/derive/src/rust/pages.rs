@@ -1,0 +1,285 @@
+//! Pages of a crate: one per module, with its items.
+
+use std::collections::BTreeMap;
+
+use super::super::count;
+use super::super::markdown::{Kind, prose, sentence_line};
+use super::super::text::{code, fenced, line, page_name, shortened};
+use super::attributes::CONDITION;
+use super::{
+    CrateOutline, ImplOutline, ItemOutline, MAX_DOCS_BYTES, MAX_LINE_BYTES, MAX_NAMES,
+    ModuleOutline, Reexports, TypeOutline,
+};
+use crate::{MAX_LISTED, n_more};
+
+/// Maximum number of traits that are listed for one type.
+const MAX_TRAITS: usize = 60;
+
+/// Lists the modules in `SKILL.md`, and writes the page of each.
+pub(super) fn modules(
+    outline: &CrateOutline,
+    body: &mut String,
+    references: &mut BTreeMap<String, String>,
+) {
+    if outline.modules.is_empty() {
+        return;
+    }
+    body.push_str("## Modules\n\nSignatures and docs are in the file of each.\n\n");
+    for (at, module) in outline.modules.iter().enumerate() {
+        let inner = module.path.split_once("::");
+        let file = page_name(inner.map_or("crate", |(_, inner)| inner), references);
+        let docs = prose(&module.docs, Kind::Rust, MAX_DOCS_BYTES);
+        if at < MAX_LISTED {
+            body.push_str(&module_line(module, &docs, &file));
+        }
+        references.insert(file, page(module, &docs));
+    }
+    if let Some(n) = n_more(outline.modules.len()) {
+        body.push_str(&format!(
+            "- {n} more, whose files are in the folder `references`\n"
+        ));
+    }
+    body.push('\n');
+}
+
+fn module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
+    let is_root = !module.path.contains("::");
+    let about = match (is_root, &module.made_by) {
+        // The introduction already contains the docs of the root.
+        (true, _) => "the root of the crate".to_owned(),
+        (false, Some(made_by)) => match &module.wit {
+            Some(wit) => sentence_line(wit, MAX_LINE_BYTES)
+                .trim_end_matches('.')
+                .to_owned(),
+            None => format!(
+                "made by the macro {}",
+                code(made_by.trim_end_matches('!'), 120)
+            ),
+        },
+        (false, None) => sentence_line(docs, MAX_LINE_BYTES)
+            .trim_end_matches('.')
+            .to_owned(),
+    };
+    let mut parts = Vec::new();
+    let items = module.items.iter().map(|item| code(&item.name, 120));
+    let made = module.made.keys().map(|name| code(name, 120));
+    let names: Vec<String> = items.chain(made).collect();
+    parts.extend(Some(shortened(&names, MAX_NAMES)).filter(|names| !names.is_empty()));
+    let n_other: usize = module.reexports.values().map(|from| from.names.len()).sum();
+    if is_root {
+        let from = module.reexports.iter();
+        parts.extend(from.map(|(origin, from)| match names_of(from, false) {
+            names if names == ["everything"] => format!("everything of {}", place(origin)),
+            names => format!("from {}: {}", place(origin), shortened(&names, MAX_NAMES)),
+        }));
+    } else if parts.is_empty() && n_other > 0 {
+        // Names that are only mentioned are listed on the page.
+        parts.push(format!("{} from elsewhere", count(n_other, "name")));
+    }
+    let n_more = parts.len().saturating_sub(MAX_NAMES);
+    parts.truncate(MAX_NAMES);
+    if n_more > 0 {
+        parts.push(format!("and {n_more} more"));
+    }
+    let names = match parts.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", parts.join("; ")),
+    };
+    let colon = if about.is_empty() { "" } else { ": " };
+    let path = line(&module.path, 200);
+    format!("- [{path}](references/{file}){colon}{about}{names}\n")
+}
+
+/// Returns the displayed path that names come from; an empty path stands for other crates.
+fn place(path: &str) -> String {
+    match path {
+        "" => "other crates".to_owned(),
+        path => code(path, 200),
+    }
+}
+
+fn names_of(from: &Reexports, with_conditions: bool) -> Vec<String> {
+    let names = from.names.iter().map(|(name, conditions)| {
+        let name = match name.as_str() {
+            "*" => "everything".to_owned(),
+            name => code(name, 120),
+        };
+        match conditions.is_empty() || !with_conditions {
+            true => name,
+            false => format!("{name} ({})", in_words(conditions)),
+        }
+    });
+    names.collect()
+}
+
+/// Describes the conditions under which an item is compiled.
+fn in_words(conditions: &[String]) -> String {
+    let each = conditions.iter().map(|one| {
+        let feature = one
+            .strip_prefix("feature = \"")
+            .and_then(|rest| rest.strip_suffix('"'))
+            .filter(|name| !name.contains('"'));
+        match feature {
+            Some(name) => format!("the feature {}", code(name, 120)),
+            None => code(&format!("cfg({one})"), 400),
+        }
+    });
+    format!("with {} only", each.collect::<Vec<_>>().join(" and "))
+}
+
+/// Writes the conditions as a sentence; nothing for an item without conditions.
+fn conditions(all: &[String], page: &mut String) {
+    if !all.is_empty() {
+        let words = in_words(all);
+        page.push_str(&format!("W{}.\n\n", words.trim_start_matches('w')));
+    }
+}
+
+fn page(module: &ModuleOutline, docs: &str) -> String {
+    let mut page = format!("# {}\n\n", code(&module.path, 200));
+    conditions(&module.conditions, &mut page);
+    if let Some(made_by) = &module.made_by {
+        let lists = match module.wit {
+            Some(_) => {
+                "Its types are listed in WIT, from which it makes them: `call-id` is `CallId` in Rust, a record a struct, a variant \
+                        an enum."
+            }
+            None => "No macro is expanded, so that its types are not listed here.",
+        };
+        page.push_str(&format!(
+            "The macro {} makes this module. {lists}\n\n",
+            code(made_by, 120)
+        ));
+    }
+    if !docs.is_empty() {
+        page.push_str(&format!("{docs}\n\n"));
+    }
+    const KINDS: [(&str, &str); 12] = [
+        ("function", "Functions"),
+        ("attribute macro", "Attribute macros"),
+        ("derive macro", "Derive macros"),
+        ("function-like macro", "Function-like macros"),
+        ("macro", "Macros"),
+        ("struct", "Structs"),
+        ("enum", "Enums"),
+        ("union", "Unions"),
+        ("trait", "Traits"),
+        ("type", "Type aliases"),
+        ("constant", "Constants"),
+        ("static", "Statics"),
+    ];
+    for (kind, heading) in KINDS {
+        let items: Vec<&ItemOutline> = module
+            .items
+            .iter()
+            .filter(|item| item.kind == kind)
+            .collect();
+        if items.is_empty() {
+            continue;
+        }
+        page.push_str(&format!("## {heading}\n\n"));
+        for item in items {
+            item_part(item, "###", &mut page);
+            implements(item.implements.iter(), &mut page);
+            impls(&item.impls, &mut page);
+        }
+    }
+    if let Some(wit) = &module.wit {
+        page.push_str(wit);
+    }
+    if !module.made.is_empty() {
+        page.push_str("## Methods of types that macros make\n\n");
+        for (name, made) in &module.made {
+            made_part(name, made, &mut page);
+        }
+    }
+    if !module.sources.is_empty() {
+        page.push_str(
+            "## Macros that make public items\n\nThey are not expanded: read in them what the types that they are called for have.\n\n",
+        );
+        for one in &module.sources {
+            let docs = prose(&one.docs, Kind::Rust, MAX_DOCS_BYTES);
+            if !docs.is_empty() {
+                page.push_str(&format!("{docs}\n\n"));
+            }
+            page.push_str(&format!("{}\n", fenced("rust", &one.text)));
+        }
+    }
+    elsewhere(module, &mut page);
+    page
+}
+
+fn elsewhere(module: &ModuleOutline, page: &mut String) {
+    if !module.reexports.is_empty() {
+        page.push_str("## Also named here\n\n");
+        for (origin, from) in &module.reexports {
+            let made_by = match &from.made_by {
+                Some(names) => format!(", which the macro {} makes", code(names, 120)),
+                None => String::new(),
+            };
+            let names = names_of(from, true).join(", ");
+            page.push_str(&format!("- From {}{made_by}: {names}\n", place(origin)));
+        }
+        page.push('\n');
+    }
+    if !module.makers.is_empty() {
+        let names: Vec<String> = module.makers.iter().map(|name| code(name, 120)).collect();
+        page.push_str(&format!(
+            "Items that macros make are not listed here: {}.\n",
+            names.join(", ")
+        ));
+    }
+}
+
+fn made_part(name: &str, made: &TypeOutline, page: &mut String) {
+    page.push_str(&format!("### {}\n\n", code(name, 200)));
+    implements(made.implements.iter(), page);
+    impls(&made.impls, page);
+}
+
+fn implements<'a>(traits: impl Iterator<Item = &'a String>, page: &mut String) {
+    let names = traits.map(|name| match name.split_once(CONDITION) {
+        Some((name, condition)) => format!(
+            "{} (with {})",
+            code(name, 200),
+            code(&format!("cfg({condition}"), 400)
+        ),
+        None => code(name, 200),
+    });
+    let names: Vec<String> = names.collect();
+    if !names.is_empty() {
+        page.push_str(&format!(
+            "Implements: {}.\n\n",
+            shortened(&names, MAX_TRAITS)
+        ));
+    }
+}
+
+/// Writes methods, below the header of their `impl` if that says more than the type.
+fn impls(all: &[ImplOutline], page: &mut String) {
+    for block in all {
+        if let Some(header) = &block.header {
+            page.push_str(&format!("In {}:\n\n", code(header, 1000)));
+        }
+        for item in &block.items {
+            let mut item = item.clone();
+            let own = std::mem::take(&mut item.conditions);
+            item.conditions.clone_from(&block.conditions);
+            item.conditions.extend(own);
+            item_part(&item, "####", page);
+        }
+    }
+}
+
+fn item_part(item: &ItemOutline, level: &str, page: &mut String) {
+    page.push_str(&format!(
+        "{level} {}\n\n{}\n",
+        code(&item.name, 200),
+        fenced("rust", &item.signature)
+    ));
+    conditions(&item.conditions, page);
+    let docs = prose(&item.docs, Kind::Rust, MAX_DOCS_BYTES);
+    if !docs.is_empty() {
+        page.push_str(&format!("{docs}\n\n"));
+    }
+}

@@ -1,0 +1,297 @@
+//! Collects the names that other crates can use, page by page.
+//!
+//! Each public item is described on exactly one page, under its own path if that is public and
+//! otherwise under the first `pub use` that reaches it. Other pages refer to that page.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::attach::Made;
+use super::names::{Found, Names};
+use super::{Module, Rules, add_new};
+use crate::rust::{ItemOutline, ModuleOutline, Reexports};
+
+/// Module or item that is described exactly once.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Target {
+    Module(usize),
+    /// Item, by its module and its index there.
+    Item(usize, usize),
+}
+
+/// Path of a generated item, relative to a module.
+type MadePath = (usize, Vec<String>);
+
+pub(super) struct Public<'a> {
+    pub(super) modules: &'a [Module],
+    pub(super) names: Names<'a>,
+    crate_name: &'a str,
+    pub(super) rules: BTreeMap<String, Rules>,
+    pub(super) made: Made,
+    /// Path under which each target is described.
+    pub(super) shown: BTreeMap<Target, String>,
+    /// Pages that mention a generated item, with its name there.
+    pub(super) named: BTreeMap<MadePath, (String, String)>,
+    /// Pages that reexport everything from a generated module.
+    pub(super) spread: BTreeMap<MadePath, String>,
+}
+
+impl<'a> Public<'a> {
+    pub(super) fn new(
+        modules: &'a [Module],
+        crate_name: &'a str,
+        rules: BTreeMap<String, Rules>,
+        made: Made,
+    ) -> Self {
+        Self {
+            modules,
+            names: Names::new(modules),
+            crate_name,
+            rules,
+            made,
+            shown: BTreeMap::new(),
+            named: BTreeMap::new(),
+            spread: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the non-empty public modules, root first, and notes about items without a page.
+    pub(super) fn all(mut self) -> (Vec<ModuleOutline>, Vec<String>) {
+        let mut public = self.under_own_paths();
+        let mut pages: BTreeMap<String, ModuleOutline> = BTreeMap::new();
+        let mut at = 0;
+        while let Some((module, path)) = public.get(at).cloned() {
+            at += 1;
+            let outline = self.page(module, &path, &mut public);
+            pages.insert(path, outline);
+        }
+        let notes = self.place_made(&mut pages);
+        self.place_macros(&mut pages);
+        let pages = pages.into_values().filter(|page| !page.is_empty());
+        (pages.collect(), notes)
+    }
+
+    /// Collects the modules that are public by their own path. They come before modules that are
+    /// public only through `pub use`.
+    fn under_own_paths(&mut self) -> Vec<(usize, String)> {
+        let mut public: Vec<(usize, String)> = vec![(0, self.crate_name.to_owned())];
+        self.shown
+            .insert(Target::Module(0), self.crate_name.to_owned());
+        let mut at = 0;
+        while let Some((module, path)) = public.get(at).cloned() {
+            at += 1;
+            let Some(own) = self.modules.get(module) else {
+                continue;
+            };
+            for (n, item) in own.items.iter().enumerate() {
+                self.shown
+                    .insert(Target::Item(module, n), format!("{path}::{}", item.name));
+            }
+            for (name, child) in &own.children {
+                let is_public = self.modules.get(*child).is_some_and(|own| own.is_public);
+                if is_public {
+                    let path = format!("{path}::{name}");
+                    self.shown.insert(Target::Module(*child), path.clone());
+                    public.push((*child, path));
+                }
+            }
+        }
+        public
+    }
+
+    fn page(
+        &mut self,
+        module: usize,
+        path: &str,
+        public: &mut Vec<(usize, String)>,
+    ) -> ModuleOutline {
+        let mut outline = ModuleOutline {
+            path: path.to_owned(),
+            ..ModuleOutline::default()
+        };
+        let Some(own) = self.modules.get(module) else {
+            return outline;
+        };
+        outline.docs.clone_from(&own.docs);
+        outline.conditions.clone_from(&own.conditions);
+        let items = own.items.iter();
+        outline
+            .items
+            .extend(items.map(|item| self.item(module, item, own, &[])));
+        for one in own.uses.iter().filter(|one| one.is_public) {
+            let found = self.names.find(module, &one.path);
+            match (&one.name, found) {
+                (None, Found::Module(from)) => {
+                    for (name, found, mut conditions) in self.names.public(from) {
+                        add_new(&mut conditions, one.conditions.clone());
+                        if name == "*" {
+                            self.spread(found, path);
+                            continue;
+                        }
+                        let origin = self.origin(&one.path);
+                        let named = Named {
+                            name: &name,
+                            own: &name,
+                            origin: &origin,
+                            docs: "",
+                            conditions: &conditions,
+                        };
+                        self.name(&mut outline, own, &named, found, public);
+                    }
+                }
+                (None, found) => {
+                    let made_by = self.made_by(&found);
+                    self.spread(found, path);
+                    outline.name_elsewhere(&self.origin(&one.path), "*", made_by, &one.conditions);
+                }
+                (Some(name), found) => {
+                    let (last, from) = one.path.split_last().unzip();
+                    let origin = self.origin(from.unwrap_or_default());
+                    let named = Named {
+                        name,
+                        own: last.map_or("", String::as_str),
+                        origin: &origin,
+                        docs: &one.docs,
+                        conditions: &one.conditions,
+                    };
+                    self.name(&mut outline, own, &named, found, public);
+                }
+            }
+        }
+        outline
+    }
+
+    /// Adds a name from `pub use` to a page: with its description, or with a reference to the page
+    /// that has it.
+    fn name(
+        &mut self,
+        outline: &mut ModuleOutline,
+        page: &Module,
+        named: &Named<'_>,
+        found: Found,
+        public: &mut Vec<(usize, String)>,
+    ) {
+        let here = format!("{}::{}", outline.path, named.name);
+        let target = match &found {
+            Found::Private => return,
+            Found::Module(module) => Target::Module(*module),
+            Found::Item(module, n) => Target::Item(*module, *n),
+            Found::Made(..) | Found::Elsewhere(_) => {
+                let made_by = self.made_by(&found);
+                if let Found::Made(module, path) = found {
+                    self.named
+                        .entry((module, path))
+                        .or_insert_with(|| (outline.path.clone(), named.name.to_owned()));
+                }
+                let name = match named.name == named.own {
+                    true => named.name.to_owned(),
+                    false => format!("{} as {}", named.own, named.name),
+                };
+                outline.name_elsewhere(named.origin, &name, made_by, named.conditions);
+                return;
+            }
+        };
+        if let Some(shown) = self.shown.get(&target) {
+            if let Some((from, name)) = shown
+                .rsplit_once("::")
+                .filter(|(from, _)| *from != outline.path)
+            {
+                outline.name_elsewhere(from, name, None, named.conditions);
+            }
+            return;
+        }
+        self.shown.insert(target, here.clone());
+        match target {
+            Target::Module(inner) => public.push((inner, here)),
+            Target::Item(from, n) => {
+                let Some(own) = self.modules.get(from) else {
+                    return;
+                };
+                outline.items.extend(own.items.get(n).map(|item| {
+                    let mut item = self.item(from, item, page, named.conditions);
+                    named.name.clone_into(&mut item.name);
+                    if !named.docs.is_empty() {
+                        named.docs.clone_into(&mut item.docs);
+                    }
+                    item
+                }));
+            }
+        }
+    }
+
+    /// Returns an item with the conditions that its page does not already state.
+    fn item(
+        &self,
+        module: usize,
+        item: &ItemOutline,
+        page: &Module,
+        of_use: &[String],
+    ) -> ItemOutline {
+        let mut item = item.clone();
+        let of_module = self.modules.get(module);
+        let mut all = of_module
+            .map(|own| own.conditions.clone())
+            .unwrap_or_default();
+        add_new(&mut all, of_use.to_vec());
+        add_new(&mut all, std::mem::take(&mut item.conditions));
+        all.retain(|one| !page.conditions.contains(one));
+        item.conditions = all;
+        item
+    }
+
+    /// Returns the path that a name comes from, as another crate would write it.
+    fn origin(&self, path: &[String]) -> String {
+        match path.split_first() {
+            Some((first, rest)) if first == "crate" => {
+                let rest = rest.iter().map(String::as_str);
+                let names: Vec<&str> = std::iter::once(self.crate_name).chain(rest).collect();
+                names.join("::")
+            }
+            _ => path.join("::"),
+        }
+    }
+
+    pub(super) fn made_by(&self, found: &Found) -> Option<String> {
+        let Found::Made(module, _) = found else {
+            return None;
+        };
+        let calls = &self.modules.get(*module)?.calls;
+        let names: BTreeSet<String> = calls.iter().map(|call| format!("{}!", call.name)).collect();
+        let names: Vec<String> = names.into_iter().collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+
+    fn spread(&mut self, found: Found, page: &str) {
+        if let Found::Made(module, path) = found {
+            self.spread
+                .entry((module, path))
+                .or_insert_with(|| page.to_owned());
+        }
+    }
+}
+
+/// Name exported by `pub use`.
+struct Named<'a> {
+    name: &'a str,
+    /// Name at its origin.
+    own: &'a str,
+    origin: &'a str,
+    docs: &'a str,
+    conditions: &'a [String],
+}
+
+impl ModuleOutline {
+    /// Adds a name that is described on another page or belongs to another crate.
+    fn name_elsewhere(
+        &mut self,
+        origin: &str,
+        name: &str,
+        made_by: Option<String>,
+        conditions: &[String],
+    ) {
+        let from: &mut Reexports = self.reexports.entry(origin.to_owned()).or_default();
+        from.made_by = from.made_by.take().or(made_by);
+        let mut conditions = conditions.to_vec();
+        conditions.retain(|one| !self.conditions.contains(one));
+        from.names.insert(name.to_owned(), conditions);
+    }
+}

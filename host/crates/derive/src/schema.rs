@@ -1,0 +1,324 @@
+//! Describes a JSON Schema of arguments or settings in lines for people.
+//!
+//! Depth, lines and bytes are limited, because schemas come from untrusted plugins and may refer to
+//! themselves.
+
+use serde_json::{Map, Value};
+
+use super::text::{code, fenced, line};
+use rind_lib::json::plain;
+
+/// Maximum depth of described objects.
+const MAX_DEPTH: usize = 4;
+
+/// Maximum number of listed values per property.
+const MAX_VALUES: usize = 30;
+
+/// Maximum number of lines per schema.
+const MAX_LINES: usize = 300;
+
+/// Maximum total size of these lines, in bytes: a reference can be followed from many places.
+const MAX_BYTES: usize = 48 << 10;
+
+/// Maximum length of a schema's text, in bytes.
+const MAX_TEXT_BYTES: usize = 400;
+
+/// Maximum size of a schema that is shown as JSON, in bytes.
+const MAX_JSON_BYTES: usize = 8 << 10;
+
+/// Keywords whose meaning the lines per property cannot express.
+const BEYOND_LINES: [&str; 9] = [
+    "allOf",
+    "anyOf",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "if",
+    "not",
+    "oneOf",
+    "patternProperties",
+];
+
+/// Returns the names of an object's properties, required ones first.
+pub(super) fn names(schema: &Value) -> Vec<String> {
+    let required = required(schema);
+    let mut names: Vec<&String> = properties(schema).map(|(name, _)| name).collect();
+    names.sort_by_key(|name| !required.contains(&name.as_str()));
+    names
+        .into_iter()
+        .map(|name| code(name, MAX_TEXT_BYTES))
+        .collect()
+}
+
+/// Describes each property of an object in a list; empty for an object without properties. If the
+/// list cannot express the whole schema, it is followed by the schema as JSON.
+pub(super) fn list(schema: &Value) -> String {
+    let mut describer = Describer {
+        whole: schema,
+        references: vec!["#"],
+        n_lines: 0,
+        text: String::new(),
+        is_full: false,
+    };
+    describer.object(schema);
+    let mut lines = describer.text;
+    if describer.is_full {
+        lines.push_str("\nThere are more properties than are listed here.\n");
+    }
+    if beyond_lines(schema, 0) {
+        let json = serde_json::to_string_pretty(schema).unwrap_or_default();
+        if json.len() <= MAX_JSON_BYTES {
+            lines.push_str("\nThe whole schema:\n\n");
+            lines.push_str(&fenced("json", &json));
+        }
+    }
+    lines
+}
+
+/// Writes lines about properties, within limits.
+struct Describer<'a> {
+    whole: &'a Value,
+    /// References that were followed to reach the current object. Each is followed only once per
+    /// path, so that recursion ends.
+    references: Vec<&'a str>,
+    n_lines: usize,
+    text: String,
+    /// Whether something was omitted.
+    is_full: bool,
+}
+
+impl<'a> Describer<'a> {
+    fn object(&mut self, schema: &'a Value) {
+        self.nested(schema, 0);
+    }
+
+    fn nested(&mut self, schema: &'a Value, depth: usize) {
+        let required = required(schema);
+        for (name, property) in properties(schema) {
+            if self.n_lines >= MAX_LINES || self.text.len() >= MAX_BYTES {
+                self.is_full = true;
+                return;
+            }
+            self.n_lines += 1;
+            let line = self.line(name, property, required.contains(&name.as_str()));
+            self.text
+                .push_str(&format!("{}{line}\n", "  ".repeat(depth)));
+            if depth + 1 < MAX_DEPTH {
+                self.inner(property, depth + 1);
+            }
+        }
+    }
+
+    /// Describes the properties of a property, or of the items of a list.
+    fn inner(&mut self, property: &'a Value, depth: usize) {
+        let n_before = self.references.len();
+        let mut schema = property;
+        for _ in 0..2 {
+            if let Some(reference) = reference(schema) {
+                if self.references.contains(&reference) {
+                    self.references.truncate(n_before);
+                    return;
+                }
+                self.references.push(reference);
+                schema = resolved(self.whole, schema);
+            }
+            match schema.get("items") {
+                Some(items) => schema = items,
+                None => break,
+            }
+        }
+        self.nested(schema, depth);
+        self.references.truncate(n_before);
+    }
+
+    fn line(&self, name: &str, property: &Value, is_required: bool) -> String {
+        let property = resolved(self.whole, property);
+        let mut about = vec![kind(self.whole, property, 0)];
+        if is_required {
+            about.push("required".to_owned());
+        }
+        if let Some(value) = property.get("default").filter(|value| !value.is_null()) {
+            about.push(format!(
+                "default {}",
+                code(&value.to_string(), MAX_TEXT_BYTES)
+            ));
+        }
+        about.extend(bounds(property));
+        let name = code(name, MAX_TEXT_BYTES);
+        let text = property
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let text = line(text, MAX_TEXT_BYTES * 2);
+        let colon = if text.is_empty() { "" } else { ": " };
+        format!("- {name} ({}){colon}{text}", about.join(", "))
+    }
+}
+
+fn reference(schema: &Value) -> Option<&str> {
+    schema.get("$ref").and_then(Value::as_str)
+}
+
+fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::iter)
+}
+
+fn required(schema: &Value) -> Vec<&str> {
+    let names = schema.get("required").and_then(Value::as_array);
+    names
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+/// Follows a reference within the schema once.
+fn resolved<'a>(whole: &'a Value, schema: &'a Value) -> &'a Value {
+    let found = reference(schema).and_then(|text| whole.pointer(text.strip_prefix('#')?));
+    found.unwrap_or(schema)
+}
+
+/// Describes the kind of a value. Nested lists are described down to the maximum depth.
+fn kind(whole: &Value, schema: &Value, depth: usize) -> String {
+    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+        let shown: Vec<String> = values
+            .iter()
+            .filter(|value| !value.is_null())
+            .take(MAX_VALUES)
+            .map(|value| code(&plain(value), MAX_TEXT_BYTES))
+            .collect();
+        return format!("one of {}", shown.join(", "));
+    }
+    if let Some(value) = schema.get("const") {
+        return format!("always {}", code(&plain(value), MAX_TEXT_BYTES));
+    }
+    let name = match schema.get("type") {
+        Some(Value::String(name)) => name.as_str(),
+        // A type such as `["string", "null"]` is an optional value.
+        Some(Value::Array(names)) => {
+            let mut names = names.iter().filter_map(Value::as_str);
+            names.find(|name| *name != "null").unwrap_or_default()
+        }
+        _ => "",
+    };
+    match name {
+        "string" => "text".to_owned(),
+        "integer" => "whole number".to_owned(),
+        "boolean" => "true or false".to_owned(),
+        "array" => match schema
+            .get("items")
+            .filter(|_| depth < MAX_DEPTH)
+            .map(|items| kind(whole, resolved(whole, items), depth + 1))
+        {
+            Some(inner) if inner != "any value" => format!("list, each {inner}"),
+            _ => "list".to_owned(),
+        },
+        "object" => "object".to_owned(),
+        "number" => "number".to_owned(),
+        _ => "any value".to_owned(),
+    }
+}
+
+fn bounds(schema: &Value) -> Vec<String> {
+    const WORDS: [(&str, &str); 6] = [
+        ("minimum", "at least"),
+        ("maximum", "at most"),
+        ("minLength", "at least so many characters:"),
+        ("maxLength", "at most so many characters:"),
+        ("minItems", "at least so many items:"),
+        ("maxItems", "at most so many items:"),
+    ];
+    // Huge bounds come from the integer type and carry no information.
+    let tells = |value: &Value| value.as_f64().is_some_and(|value| value.abs() < 1e9);
+    let bounds = WORDS.iter().filter_map(|(key, words)| {
+        let value = schema.get(*key).filter(|value| tells(value))?;
+        let is_plain =
+            *key == "minimum" && value.as_f64() == Some(0.0) && schema.get("format").is_some();
+        (!is_plain).then(|| format!("{words} {value}"))
+    });
+    let mut bounds: Vec<String> = bounds.collect();
+    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
+        bounds.push(format!("matches {}", code(pattern, MAX_TEXT_BYTES)));
+    }
+    bounds
+}
+
+fn beyond_lines(schema: &Value, depth: usize) -> bool {
+    if depth > 16 {
+        return true;
+    }
+    match schema {
+        Value::Object(entries) => entries.iter().any(|(key, value)| {
+            BEYOND_LINES.contains(&key.as_str()) || beyond_lines(value, depth + 1)
+        }),
+        Value::Array(values) => values.iter().any(|value| beyond_lines(value, depth + 1)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_property_is_a_line_and_what_lines_cannot_tell_is_shown_whole() {
+        let schema = json!({
+            "type": "object",
+            "required": ["path"],
+            "properties": {
+                "mode": {"enum": ["a", "b"], "default": "a"},
+                "path": {"type": "string", "description": "Where\nto look.", "maxLength": 20},
+                "n": {"type": ["integer", "null"], "minimum": 1},
+                "rules": {"type": "array", "items": {"$ref": "#/$defs/rule"}},
+            },
+            "$defs": {"rule": {"type": "object", "properties": {"glob": {"type": "string"}}}},
+        });
+        assert_eq!(
+            list(&schema),
+            "- `mode` (one of `a`, `b`, default `\"a\"`)\n- `path` (text, required, at most so many characters: 20): Where to \
+             look.\n- `n` (whole number, at least 1)\n- `rules` (list, each object)\n  - `glob` (text)\n"
+        );
+        assert_eq!(names(&schema), ["`path`", "`mode`", "`n`", "`rules`"]);
+        let schema = json!({"type": "object", "anyOf": [{"required": ["a"]}]});
+        assert!(
+            list(&schema).contains("```json\n{\n  \"type\""),
+            "{}",
+            list(&schema)
+        );
+        let endless = json!({"properties": {"a": {"$ref": "#"}}});
+        assert_eq!(list(&endless), "- `a` (any value)\n");
+        let lists = json!({
+            "properties": {"a": {"$ref": "#/$defs/a"}},
+            "$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}}},
+        });
+        assert!(list(&lists).starts_with("- `a` (list, each list, each list"));
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_from_everywhere_stays_short() {
+        let names = (0..60).map(|n| format!("p{n}"));
+        let all: Map<String, Value> = names
+            .map(|name| {
+                (
+                    name,
+                    json!({"$ref": "#/$defs/x", "description": "d".repeat(800)}),
+                )
+            })
+            .collect();
+        let schema = json!({
+            "type": "object",
+            "properties": all,
+            "$defs": {"x": {"type": "object", "properties": all}},
+        });
+        let text = list(&schema);
+        assert!(text.len() < 2 * MAX_BYTES, "{}", text.len());
+        assert!(text.ends_with("more properties than are listed here.\n"));
+        assert_eq!(super::names(&schema).len(), 60);
+    }
+}

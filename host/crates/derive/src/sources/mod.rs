@@ -1,0 +1,147 @@
+//! Reads the relevant source files of packages, with limits on number and size. Paths outside of
+//! the package's directory are refused.
+
+mod package;
+mod wit;
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+pub use package::rust;
+use rind_lib::beneath::open_regular;
+pub use wit::{has_wit, wit};
+
+/// Maximum size of a file, in bytes.
+const MAX_FILE_BYTES: u64 = 2 << 20;
+
+/// Maximum total size of a package's files, in bytes.
+const MAX_BYTES: usize = 16 << 20;
+
+/// Maximum number of files per package.
+const MAX_FILES: usize = 4_000;
+
+/// Maximum depth of source directories.
+const MAX_DEPTH: usize = 16;
+
+/// File name of a crate's manifest.
+pub const CARGO: &str = "Cargo.toml";
+
+/// File name of the README.
+const README: &str = "README.md";
+
+/// Error of reading a source.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {why}")]
+pub struct SourceError {
+    path: String,
+    why: String,
+}
+
+fn refuse(path: impl Into<String>, why: impl Into<String>) -> SourceError {
+    SourceError {
+        path: path.into(),
+        why: why.into(),
+    }
+}
+
+/// Files of one directory, read within limits.
+struct Folder {
+    dir: Dir,
+    n_files: usize,
+    n_bytes: usize,
+}
+
+impl Folder {
+    fn open(path: &Path) -> Result<Self, SourceError> {
+        let dir = Dir::open_ambient_dir(path, ambient_authority());
+        let dir = dir.map_err(|error| refuse(path.display().to_string(), error.to_string()))?;
+        Ok(Self {
+            dir,
+            n_files: 0,
+            n_bytes: 0,
+        })
+    }
+
+    /// Reads a text file. Refuses a path outside of the directory, also through a symlink.
+    fn text(&mut self, path: &str) -> Result<String, SourceError> {
+        let bytes = self.bytes(path)?;
+        String::from_utf8(bytes).map_err(|_| refuse(path, "it is not UTF-8"))
+    }
+
+    fn bytes(&mut self, path: &str) -> Result<Vec<u8>, SourceError> {
+        self.n_files += 1;
+        if self.n_files > MAX_FILES {
+            return Err(refuse(
+                path,
+                format!("the package has more than {MAX_FILES} files"),
+            ));
+        }
+        let found = open_regular(&self.dir, Path::new(path)).map_err(|error| {
+            let why = match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "it cannot be read, or leads out of the package".to_owned()
+                }
+                _ => error.to_string(),
+            };
+            refuse(path, why)
+        })?;
+        let (file, _) = found.ok_or_else(|| refuse(path, "it is not a regular file"))?;
+        let mut bytes = Vec::new();
+        let read = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
+        read.map_err(|error| refuse(path, error.to_string()))?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(refuse(
+                path,
+                format!("it has more than {} MiB", MAX_FILE_BYTES >> 20),
+            ));
+        }
+        self.n_bytes += bytes.len();
+        if self.n_bytes > MAX_BYTES {
+            return Err(refuse(
+                path,
+                format!("the package has more than {} MiB", MAX_BYTES >> 20),
+            ));
+        }
+        Ok(bytes)
+    }
+
+    /// Reads a text file; `None` if it is missing or outside of the directory.
+    fn text_if_there(&mut self, path: &str) -> Option<String> {
+        self.dir.symlink_metadata(path).ok()?;
+        self.text(path).ok()
+    }
+
+    fn is_file(&self, path: &str) -> bool {
+        self.dir.metadata(path).is_ok_and(|found| found.is_file())
+    }
+
+    fn is_folder(&self, path: &str) -> bool {
+        self.dir.metadata(path).is_ok_and(|found| found.is_dir())
+    }
+
+    /// Returns the sorted names in a directory, with whether each is a directory. Symlinks to
+    /// directories are not followed.
+    fn names(&self, path: &str) -> Result<Vec<(String, bool)>, SourceError> {
+        let shown = if path.is_empty() { "." } else { path };
+        let failed = |error: io::Error| refuse(shown, error.to_string());
+        let mut names = Vec::new();
+        for entry in self.dir.read_dir(shown).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let is_folder = entry.file_type().map_err(failed)?.is_dir();
+            if let Ok(name) = entry.file_name().into_string() {
+                names.push((name, is_folder));
+            }
+            if names.len() > MAX_FILES {
+                return Err(refuse(
+                    shown,
+                    format!("the folder has more than {MAX_FILES} entries"),
+                ));
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+}

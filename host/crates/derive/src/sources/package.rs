@@ -1,0 +1,286 @@
+//! Reads the files of a Rust crate.
+//!
+//! Values that the manifest inherits from its workspace are resolved. All inputs are hashed for the
+//! stamp of the skill.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::{CARGO, Folder, MAX_DEPTH, README, SourceError, refuse};
+use crate::SourceHash;
+use crate::rust::{CrateFiles, CratePackage};
+use crate::wit::WitFiles;
+
+/// Maximum number of parent directories that are searched for the workspace.
+const MAX_ABOVE: usize = 8;
+
+pub struct CrateSource {
+    pub package: CratePackage,
+    /// Sources; `None` for a package without a library.
+    pub files: Option<CrateFiles>,
+    pub hash: SourceHash,
+}
+
+/// Reads a crate: manifest, README, sources and the names of its examples. Nothing is built.
+///
+/// # Errors
+/// The manifest does not belong to a package, a file cannot be read or is outside of the package,
+/// or the package is too large.
+pub fn rust(path: &Path) -> Result<CrateSource, SourceError> {
+    let mut folder = Folder::open(path)?;
+    let text = folder.text(CARGO)?;
+    let manifest: Table =
+        toml::from_str(&text).map_err(|error| refuse(CARGO, error.to_string().trim_end()))?;
+    let Some(package) = manifest.get("package").and_then(Value::as_table) else {
+        let why = match manifest.contains_key("workspace") {
+            true => "it is a workspace and no package: name the folder of one of its members",
+            false => "it has no `[package]`",
+        };
+        return Err(refuse(CARGO, why));
+    };
+    let (shared, workspace) = workspace(path, &manifest);
+    let field = |key: &str| {
+        let own = package.get(key)?;
+        let is_shared = own.get("workspace").and_then(Value::as_bool) == Some(true);
+        let value = if is_shared {
+            shared.get(key)
+        } else {
+            Some(own)
+        };
+        value.and_then(Value::as_str).map(str::to_owned)
+    };
+    let name = field("name").ok_or_else(|| refuse(CARGO, "the package has no name"))?;
+    check_name(&name)?;
+    let lib = manifest.get("lib").and_then(Value::as_table);
+    let of_lib = |key: &str| {
+        lib.and_then(|lib| lib.get(key))
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let library_name = of_lib("name").unwrap_or_else(|| name.clone());
+    check_name(&library_name)?;
+    let library = match of_lib("path") {
+        Some(path) => {
+            let own = within(&path).filter(|own| folder.is_file(own));
+            let why = format!("`[lib]` has the path {path:?}, which is no file of the package");
+            Some(own.ok_or_else(|| refuse(CARGO, why))?)
+        }
+        None => Some("src/lib.rs".to_owned()).filter(|path| folder.is_file(path)),
+    };
+    let mut hash = SourceHash::new("crate");
+    hash.add(CARGO, text.as_bytes());
+    for key in [
+        "version",
+        "description",
+        "license",
+        "rust-version",
+        "repository",
+        "documentation",
+    ] {
+        hash.add(key, field(key).unwrap_or_default().as_bytes());
+    }
+    let is_library = library.is_some();
+    let files = match library {
+        Some(root) => Some(sources(
+            &mut folder,
+            root,
+            library_name,
+            (path, &workspace),
+        )?),
+        None => None,
+    };
+    if let Some(files) = &files {
+        for (path, text) in &files.texts {
+            hash.add(path, text.as_bytes());
+        }
+        for (path, text) in files.wit.iter().flat_map(WitFiles::all) {
+            hash.add(path, text.as_bytes());
+        }
+    }
+    let readme = match package.get("readme") {
+        Some(Value::String(path)) => folder.text_if_there(path),
+        Some(Value::Boolean(false)) => None,
+        _ => folder.text_if_there(README),
+    };
+    hash.add("readme", readme.as_deref().unwrap_or_default().as_bytes());
+    let examples = examples(&mut folder);
+    for (name, about) in &examples {
+        hash.add(name, about.as_bytes());
+    }
+    let package = CratePackage {
+        name,
+        version: field("version"),
+        description: field("description"),
+        license: field("license"),
+        rust_version: field("rust-version"),
+        repository: field("repository"),
+        documentation: field("documentation"),
+        is_library,
+        features: features(&manifest),
+        examples,
+        readme,
+    };
+    Ok(CrateSource {
+        package,
+        files,
+        hash,
+    })
+}
+
+/// Checks a name like Cargo does, because the name is used in headings.
+fn check_name(name: &str) -> Result<(), SourceError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    match (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
+        true => Ok(()),
+        false => Err(refuse(
+            CARGO,
+            format!(
+                "{name:?} cannot be the name of a crate: at most 64 letters of ASCII, digits, `-` and `_`"
+            ),
+        )),
+    }
+}
+
+/// Normalizes a path inside the package's directory; `None` for a path outside of it.
+fn within(path: &str) -> Option<String> {
+    let names: Vec<&str> = path
+        .split('/')
+        .filter(|name| !name.is_empty() && *name != ".")
+        .collect();
+    let is_within = !path.starts_with('/') && !names.contains(&"..");
+    is_within.then(|| names.join("/"))
+}
+
+/// Reads the files that may contain the modules of a library.
+fn sources(
+    folder: &mut Folder,
+    root: String,
+    name: String,
+    (path, workspace): (&Path, &Path),
+) -> Result<CrateFiles, SourceError> {
+    let above = root.rsplit_once('/').map_or("", |(above, _)| above);
+    let mut texts = BTreeMap::new();
+    folder.rust_files(above, 0, &mut texts)?;
+    let is_wanted = texts.values().any(|text| text.contains("generate!"));
+    // WIT files are optional: without them, generated modules are described less precisely.
+    let wit = is_wanted.then(|| wit_beside(path, workspace)).flatten();
+    Ok(CrateFiles {
+        name,
+        root,
+        texts,
+        wit,
+    })
+}
+
+/// Reads the directory `wit` of a crate, which may be a symlink to a directory in the same
+/// workspace.
+fn wit_beside(path: &Path, workspace: &Path) -> Option<WitFiles> {
+    let own = path.join("wit").canonicalize().ok()?;
+    let mut folder = Some(own)
+        .filter(|own| own.is_dir() && own.starts_with(workspace))
+        .and_then(|own| Folder::open(&own).ok())?;
+    let files = folder.wit("").ok()?;
+    (!files.main.is_empty()).then_some(files)
+}
+
+/// Returns the values that packages inherit from the workspace, and the workspace's directory, from
+/// the nearest manifest above that defines a workspace. Without a workspace, returns the package's
+/// own directory.
+fn workspace(path: &Path, manifest: &Table) -> (Table, PathBuf) {
+    let shared = |manifest: &Table| {
+        let workspace = manifest.get("workspace")?.as_table()?;
+        Some(
+            workspace
+                .get("package")
+                .and_then(Value::as_table)
+                .cloned()
+                .unwrap_or_default(),
+        )
+    };
+    let Ok(path) = path.canonicalize() else {
+        return (Table::new(), path.to_owned());
+    };
+    if let Some(own) = shared(manifest) {
+        return (own, path);
+    }
+    path.ancestors()
+        .skip(1)
+        .take(MAX_ABOVE)
+        .find_map(|above| {
+            let text = Folder::open(above).ok()?.text_if_there(CARGO)?;
+            let found = shared(&toml::from_str(&text).ok()?)?;
+            Some((found, above.to_owned()))
+        })
+        .unwrap_or_else(|| (Table::new(), path.clone()))
+}
+
+fn features(manifest: &Table) -> Vec<(String, Vec<String>)> {
+    let features = manifest.get("features").and_then(Value::as_table);
+    let features = features.into_iter().flatten().map(|(name, enables)| {
+        let enables = enables.as_array().into_iter().flatten();
+        (
+            name.clone(),
+            enables
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
+        )
+    });
+    let mut features: Vec<(String, Vec<String>)> = features.collect();
+    features.sort();
+    features
+}
+
+/// Returns the names of the examples, each with the first line of its docs.
+fn examples(folder: &mut Folder) -> Vec<(String, String)> {
+    let mut examples = Vec::new();
+    for (name, is_folder) in folder.names("examples").unwrap_or_default() {
+        let path = match is_folder {
+            true => format!("examples/{name}/main.rs"),
+            false if name.ends_with(".rs") => format!("examples/{name}"),
+            false => continue,
+        };
+        if let Some(text) = folder.text_if_there(&path) {
+            let line = text
+                .lines()
+                .take(40)
+                .find_map(|line| line.strip_prefix("//!"));
+            let shown = path.trim_start_matches("examples/").to_owned();
+            examples.push((shown, line.unwrap_or_default().trim().to_owned()));
+        }
+    }
+    examples
+}
+
+impl Folder {
+    fn rust_files(
+        &mut self,
+        folder: &str,
+        depth: usize,
+        texts: &mut BTreeMap<String, String>,
+    ) -> Result<(), SourceError> {
+        if depth > MAX_DEPTH {
+            return Err(refuse(
+                folder,
+                format!("folders lie more than {MAX_DEPTH} deep"),
+            ));
+        }
+        for (name, is_folder) in self.names(folder)? {
+            let path = if folder.is_empty() {
+                name.clone()
+            } else {
+                format!("{folder}/{name}")
+            };
+            let is_skipped = name.starts_with('.') || (folder.is_empty() && name == "target");
+            if is_folder && !is_skipped {
+                self.rust_files(&path, depth + 1, texts)?;
+            } else if !is_folder && name.ends_with(".rs") {
+                let text = self.text(&path)?;
+                texts.insert(path, text);
+            }
+        }
+        Ok(())
+    }
+}

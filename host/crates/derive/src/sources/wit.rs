@@ -1,0 +1,100 @@
+//! Reads the files of a WIT package.
+
+use std::path::Path;
+
+use super::{Folder, MAX_FILES, README, SourceError};
+use crate::SourceHash;
+use crate::wit::WitFiles;
+use rind_lib::paths::file_name;
+
+/// WIT package as read from disk.
+pub struct WitSource {
+    pub files: WitFiles,
+    pub readme: Option<String>,
+    pub hash: SourceHash,
+}
+
+/// Whether a directory is a WIT package: it contains WIT files.
+pub fn has_wit(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .take(MAX_FILES)
+        .any(|entry| entry.path().extension().is_some_and(|end| end == "wit"))
+}
+
+/// Reads a WIT package: the files of a directory and of its `deps`, or a single file.
+///
+/// # Errors
+/// A file cannot be read or is outside of the directory, or the package is too large.
+pub fn wit(path: &Path) -> Result<WitSource, SourceError> {
+    let mut files = WitFiles::default();
+    let mut readme = None;
+    if path.is_file() {
+        let name = file_name(path);
+        let mut folder = Folder::open(
+            path.parent()
+                .filter(|above| !above.as_os_str().is_empty())
+                .unwrap_or(Path::new(".")),
+        )?;
+        files.main.push((name.clone(), folder.text(&name)?));
+    } else {
+        let mut folder = Folder::open(path)?;
+        files = folder.wit("")?;
+        readme = folder.text_if_there(README);
+    }
+    let mut hash = SourceHash::new("wit");
+    files
+        .all()
+        .for_each(|(path, text)| hash.add(path, text.as_bytes()));
+    hash.add(README, readme.as_deref().unwrap_or_default().as_bytes());
+    Ok(WitSource {
+        files,
+        readme,
+        hash,
+    })
+}
+
+impl Folder {
+    /// Reads the files of a directory and of its `deps`.
+    pub(super) fn wit(&mut self, folder: &str) -> Result<WitFiles, SourceError> {
+        let mut files = WitFiles {
+            main: self.wit_files(folder)?,
+            dependencies: Vec::new(),
+        };
+        let deps = match folder {
+            "" => "deps".to_owned(),
+            folder => format!("{folder}/deps"),
+        };
+        if !self.is_folder(&deps) {
+            return Ok(files);
+        }
+        for (name, is_folder) in self.names(&deps)? {
+            let own = format!("{deps}/{name}");
+            let texts = match is_folder {
+                true => self.wit_files(&own)?,
+                false if name.ends_with(".wit") => vec![(own.clone(), self.text(&own)?)],
+                false => Vec::new(),
+            };
+            files
+                .dependencies
+                .extend(Some(texts).filter(|texts| !texts.is_empty()));
+        }
+        Ok(files)
+    }
+
+    fn wit_files(&mut self, folder: &str) -> Result<Vec<(String, String)>, SourceError> {
+        let mut files = Vec::new();
+        for (name, is_folder) in self.names(folder)? {
+            if !is_folder && name.ends_with(".wit") {
+                let path = if folder.is_empty() {
+                    name
+                } else {
+                    format!("{folder}/{name}")
+                };
+                let text = self.text(&path)?;
+                files.push((path, text));
+            }
+        }
+        Ok(files)
+    }
+}

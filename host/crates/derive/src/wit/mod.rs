@@ -1,0 +1,319 @@
+//! Derives the skill of a WIT package or of a component: its worlds, and its interfaces with
+//! functions, types and docs.
+//!
+//! `read` parses the package or component into an outline, and this module renders it, with the
+//! functions and types of each interface.
+
+mod read;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::bundle::Draft;
+use super::markdown::{Kind, first_paragraph, prose, sentence_line};
+use super::text::{code, fenced, line, page_name, shortened, slug};
+use super::{MAX_LISTED, MAX_README_BYTES, count, n_more};
+pub(crate) use read::{component, package};
+
+/// Maximum length of a line about an interface or world, in bytes.
+const MAX_LINE_BYTES: usize = 300;
+
+/// Maximum size of one item's docs, in bytes.
+const MAX_DOCS_BYTES: usize = 8 << 10;
+
+/// Maximum number of names in one line.
+const MAX_NAMES: usize = 12;
+
+/// Files of a package and of its dependencies, each as a list of paths and texts.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct WitFiles {
+    pub main: Vec<(String, String)>,
+    pub(crate) dependencies: Vec<Vec<(String, String)>>,
+}
+
+impl WitFiles {
+    /// Returns all files as path and text.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &(String, String)> {
+        self.main.iter().chain(self.dependencies.iter().flatten())
+    }
+}
+
+/// Outline of a package for a reader of its docs.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct WitOutline {
+    /// Name with namespace, for example `wasi:http`; the file name for a component.
+    pub(crate) name: String,
+    pub(crate) version: Option<String>,
+    /// Whether this is a component, so that the interfaces are its exports.
+    pub(crate) is_component: bool,
+    docs: String,
+    worlds: Vec<WorldOutline>,
+    interfaces: Vec<InterfaceOutline>,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct WorldOutline {
+    name: String,
+    docs: String,
+    imports: Vec<String>,
+    exports: Vec<String>,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct InterfaceOutline {
+    name: String,
+    docs: String,
+    /// Names that are imported with `use`, by the interface that they come from.
+    uses: BTreeMap<String, Vec<String>>,
+    types: Vec<ItemOutline>,
+    functions: Vec<ItemOutline>,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct ItemOutline {
+    name: String,
+    docs: String,
+    text: String,
+}
+
+/// Interfaces of a package, for the modules of a crate that a macro generates from them.
+pub(crate) struct Interfaces(WitOutline);
+
+impl Interfaces {
+    /// Parses a package.
+    ///
+    /// # Errors
+    /// The files are not valid WIT.
+    pub(crate) fn read(files: &WitFiles) -> Result<Self, String> {
+        package(files).map(Self)
+    }
+
+    /// Describes an interface with Rust names; `None` if it is not in this package. The arguments
+    /// are the names of the generated module.
+    pub(crate) fn text(&self, namespace: &str, package: &str, name: &str) -> Option<String> {
+        let outline = &self.0;
+        let in_rust = |name: &str| name.replace('-', "_");
+        if in_rust(&outline.name) != format!("{namespace}:{package}") {
+            return None;
+        }
+        let mut all = outline.interfaces.iter();
+        let interface = all.find(|one| in_rust(&one.name) == name)?;
+        let docs = prose(&interface.docs, Kind::Plain, MAX_DOCS_BYTES);
+        Some(sections(interface, &docs))
+    }
+}
+
+/// Derives the skill of a package or component. `readme` is the text of its README, if there is
+/// one.
+pub(crate) fn draft(outline: &WitOutline, readme: Option<&str>) -> Draft {
+    let WitOutline { name, version, .. } = outline;
+    let kind = if outline.is_component {
+        "Component"
+    } else {
+        "WIT package"
+    };
+    let mut title = format!("{kind} {}", line(name, 120));
+    if let Some(version) = version {
+        title.push_str(&format!(" {}", line(version, 120)));
+    }
+    let mut references = BTreeMap::new();
+    let mut body = String::new();
+    let docs = prose(&outline.docs, Kind::Plain, MAX_DOCS_BYTES);
+    let readme = readme.map(|text| prose(text, Kind::Document, MAX_README_BYTES));
+    let readme = readme.filter(|text| !text.is_empty());
+    let introduction = match docs.is_empty() {
+        false => docs,
+        true => readme
+            .as_deref()
+            .and_then(first_paragraph)
+            .unwrap_or_default()
+            .to_owned(),
+    };
+    if !introduction.is_empty() {
+        body.push_str(&format!("{introduction}\n\n"));
+    }
+    worlds(outline, &mut body, &mut references);
+    interfaces(outline, &mut body, &mut references);
+    if let Some(readme) = readme {
+        let file = page_name("readme", &references);
+        body.push_str(&format!(
+            "\n## More\n\n- [references/{file}](references/{file}): the beginning of its README\n"
+        ));
+        references.insert(file, format!("# README of {}\n\n{readme}", line(name, 120)));
+    }
+    Draft {
+        name: slug(name).unwrap_or_else(|| "wit".to_owned()),
+        package: name.clone(),
+        version: version.clone(),
+        description: description(outline, &introduction),
+        title,
+        body,
+        references,
+        ..Draft::default()
+    }
+}
+
+fn description(outline: &WitOutline, introduction: &str) -> String {
+    let shown = rind_lib::text::clean(&outline.name, 120);
+    let what = match sentence_line(introduction, MAX_LINE_BYTES).as_str() {
+        "" if outline.is_component => format!("The component {shown}."),
+        "" => {
+            let worlds: Vec<&str> = outline.worlds.iter().map(|one| one.name.as_str()).collect();
+            let n_interfaces = count(outline.interfaces.len(), "interface");
+            match shortened(&worlds, MAX_NAMES).as_str() {
+                "" => format!("The WIT package {shown} with {n_interfaces}."),
+                names => {
+                    format!("The WIT package {shown} with {n_interfaces} and the worlds {names}.")
+                }
+            }
+        }
+        sentence => sentence.to_owned(),
+    };
+    let when = match outline.is_component {
+        true => {
+            format!("Use when calling the component {shown}, or when composing it with others.")
+        }
+        false => format!(
+            "Use when writing a component or host that imports or exports {shown}, or when reading its types."
+        ),
+    };
+    rind_lib::text::clean(&format!("{what} {when}"), 1000)
+}
+
+fn worlds(outline: &WitOutline, body: &mut String, references: &mut BTreeMap<String, String>) {
+    if outline.worlds.is_empty() {
+        return;
+    }
+    body.push_str("## Worlds\n\n");
+    let mut page = format!("# Worlds of {}\n", line(&outline.name, 120));
+    for world in &outline.worlds {
+        let docs = prose(&world.docs, Kind::Plain, MAX_DOCS_BYTES);
+        let about = sentence_line(&docs, MAX_LINE_BYTES);
+        let counts = format!(
+            "{}, {}",
+            count(world.imports.len(), "import"),
+            count(world.exports.len(), "export")
+        );
+        let colon = if about.is_empty() { "" } else { ": " };
+        body.push_str(&format!(
+            "- {} ({counts}){colon}{about}\n",
+            code(&world.name, 120)
+        ));
+        page.push_str(&format!("\n## {}\n", code(&world.name, 120)));
+        if !docs.is_empty() {
+            page.push_str(&format!("\n{docs}\n"));
+        }
+        for (what, names) in [("Imports", &world.imports), ("Exports", &world.exports)] {
+            if names.is_empty() {
+                continue;
+            }
+            page.push_str(&format!("\n{what}:\n\n"));
+            names
+                .iter()
+                .for_each(|name| page.push_str(&format!("- {}\n", code(name, 400))));
+        }
+    }
+    references.insert("worlds.md".to_owned(), page);
+    body.push_str(
+        "\nWhat each imports and exports: [references/worlds.md](references/worlds.md).\n\n",
+    );
+}
+
+fn interfaces(outline: &WitOutline, body: &mut String, references: &mut BTreeMap<String, String>) {
+    if outline.interfaces.is_empty() {
+        return;
+    }
+    let heading = if outline.is_component {
+        "Exported interfaces"
+    } else {
+        "Interfaces"
+    };
+    body.push_str(&format!(
+        "## {heading}\n\nFunctions, types and their docs are in the file of each.\n\n"
+    ));
+    for (at, interface) in outline.interfaces.iter().enumerate() {
+        let file = page_name(&interface.name, references);
+        let docs = prose(&interface.docs, Kind::Plain, MAX_DOCS_BYTES);
+        let about = sentence_line(&docs, MAX_LINE_BYTES);
+        let functions: Vec<&str> = interface
+            .functions
+            .iter()
+            .map(|f| f.name.as_str())
+            .collect();
+        let is_resource = |item: &&ItemOutline| item.text.starts_with("resource ");
+        let resources: Vec<&str> = interface
+            .types
+            .iter()
+            .filter(is_resource)
+            .map(|ty| ty.name.as_str())
+            .collect();
+        let parts = [("function", functions), ("resource", resources)];
+        let parts = parts
+            .into_iter()
+            .filter_map(|(what, names)| match names.as_slice() {
+                [] => None,
+                [one] => Some(format!("{what} {one}")),
+                names => Some(format!("{what}s {}", shortened(names, MAX_NAMES))),
+            });
+        let parts: Vec<String> = parts.collect();
+        let has = match parts.is_empty() {
+            true => count(interface.types.len(), "type"),
+            false => parts.join("; "),
+        };
+        if at < MAX_LISTED {
+            let colon = if about.is_empty() { "" } else { ": " };
+            body.push_str(&format!(
+                "- [{}](references/{file}){colon}{about} ({has})\n",
+                line(&interface.name, 200).replace(['[', ']'], "")
+            ));
+        }
+        references.insert(file, page(interface, &docs));
+    }
+    if let Some(n) = n_more(outline.interfaces.len()) {
+        body.push_str(&format!(
+            "- {n} more, whose files are in the folder `references`\n"
+        ));
+    }
+}
+
+fn page(interface: &InterfaceOutline, docs: &str) -> String {
+    format!(
+        "# Interface {}\n\n{}",
+        code(&interface.name, 120),
+        sections(interface, docs)
+    )
+}
+
+fn sections(interface: &InterfaceOutline, docs: &str) -> String {
+    let mut page = String::new();
+    if !docs.is_empty() {
+        page.push_str(&format!("{docs}\n\n"));
+    }
+    for (from, names) in &interface.uses {
+        let names: Vec<String> = names.iter().map(|name| code(name, 120)).collect();
+        page.push_str(&format!(
+            "From {}: {}.\n\n",
+            code(from, 120),
+            names.join(", ")
+        ));
+    }
+    for (heading, items) in [
+        ("Functions", &interface.functions),
+        ("Types", &interface.types),
+    ] {
+        if items.is_empty() {
+            continue;
+        }
+        page.push_str(&format!("## {heading}\n\n"));
+        for item in items {
+            page.push_str(&format!("### {}\n\n", code(&item.name, 120)));
+            let docs = prose(&item.docs, Kind::Plain, MAX_DOCS_BYTES);
+            if !docs.is_empty() {
+                page.push_str(&format!("{docs}\n\n"));
+            }
+            page.push_str(&format!("{}\n", fenced("wit", &item.text)));
+        }
+    }
+    page
+}

@@ -1,0 +1,413 @@
+//! Builds the confinement of commands from the settings and the environment, and checks that it
+//! works on this machine.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+
+use super::environment::OperatorEnvironment;
+use super::git_settings::git_settings;
+use super::setup::OperatorSetup;
+use super::usage::{Usage, bail_usage};
+use rind_lib::paths::Paths;
+use rind_lib::tool::builtin::{Commands, Confining, Retried};
+use rind_lib::tool::process::confine::{
+    Confinement, Detected, Mechanism, Obstacle, check_apart, detect, program_in, system_folders,
+    tool_folders, tool_folders_of,
+};
+use rind_lib::tool::repository::judge_interrupted;
+use rind_lib::tool::sandbox::{Choice, Need, SandboxConfig, commands};
+
+/// The way in which commands of `bash` are confined on this machine, or the reason why they are
+/// not.
+#[derive(Debug)]
+pub struct CommandConfinement {
+    /// Settings of the confinement.
+    pub config: SandboxConfig,
+    /// Confinement of commands, or the reason why there is none.
+    pub detected: Result<Detected, Obstacle>,
+    /// Confinement that each call tries to set up again, where that has failed.
+    retried: Option<Retried>,
+    environment: Arc<OperatorEnvironment>,
+}
+
+/// A search for the mechanism that confines commands, which can be repeated.
+#[derive(Clone)]
+struct Search {
+    wanted: Confinement,
+    choice: Choice,
+    bwrap: Option<PathBuf>,
+    /// Folders of Rind's own, and the one of them that the trial must not reach.
+    own: Vec<PathBuf>,
+    forbidden: PathBuf,
+}
+
+impl Search {
+    async fn run(&self) -> Result<Detected, Obstacle> {
+        let overlap = self.wanted.check(&self.own);
+        overlap.map_err(|overlap| Obstacle::Failed(overlap.to_string()))?;
+        let mut confinement = self.wanted.clone();
+        confinement.mechanism = match (self.choice, &self.bwrap) {
+            (Choice::Bwrap, Some(bwrap)) => Mechanism::Bwrap(bwrap.clone()),
+            (Choice::Bwrap, None) => {
+                return Err(Obstacle::Failed(
+                    "`mechanism = \"bwrap\"` in [sandbox] of config.toml, and there is no program `bwrap` outside of what \
+                     commands may write"
+                        .to_owned(),
+                ));
+            }
+            (Choice::Landlock, _) => Mechanism::Landlock,
+            (Choice::Auto | Choice::Namespaces, _) => Mechanism::Namespaces,
+        };
+        let only_that = self.choice != Choice::Auto;
+        detect(
+            confinement,
+            self.bwrap.as_deref(),
+            only_that,
+            &self.forbidden,
+        )
+        .await
+    }
+
+    /// Repeats the search at each call.
+    fn retried(self) -> Retried {
+        Retried::new(self.wanted.clone(), move || {
+            let search = self.clone();
+            Box::pin(async move { search.run().await.map(|detected| detected.confinement) })
+        })
+    }
+}
+
+/// Finds out how commands can be confined. Done once in a process, because it starts one. First looks
+/// for files that commands left which were interrupted together with an earlier process.
+///
+/// # Errors
+/// A setting is wrong.
+pub async fn find(setup: &OperatorSetup) -> anyhow::Result<CommandConfinement> {
+    let (environment, paths) = (&setup.environment, &setup.paths);
+    warn_interrupted(environment, paths.commands()).await;
+    let own = own_folders(paths);
+    find_with(environment, paths, setup.config.section()?, &own).await
+}
+
+/// Renames files that git would run and that interrupted commands left, and warns of each.
+async fn warn_interrupted(environment: &OperatorEnvironment, records: PathBuf) {
+    let judged = tokio::task::spawn_blocking(move || judge_interrupted(&records)).await;
+    for line in judged.into_iter().flatten() {
+        environment.warn(&line);
+    }
+}
+
+/// Finds the way in which commands run, with settings that are not all those of a file. `own` are
+/// the folders that no command may see.
+///
+/// # Errors
+/// A setting is wrong.
+pub async fn find_with(
+    environment: &Arc<OperatorEnvironment>,
+    paths: &Paths,
+    config: SandboxConfig,
+    own: &[PathBuf],
+) -> anyhow::Result<CommandConfinement> {
+    if config.need() == Need::Off {
+        let why = "`bash = \"off\"` in [sandbox] of config.toml".to_owned();
+        return Ok(CommandConfinement {
+            environment: environment.clone(),
+            config,
+            detected: Err(Obstacle::Missing(why)),
+            retried: None,
+        });
+    }
+    let mut wanted = confinement(environment, paths, &config, own)?;
+    // These programs run unconfined.
+    let folders: Vec<PathBuf> = not_writable(path_folders(environment), &wanted.write).collect();
+    wanted.git_settings = git_settings(&folders).await;
+    let search = Search {
+        wanted,
+        choice: config.mechanism,
+        bwrap: program_in("bwrap", folders),
+        own: own.to_vec(),
+        forbidden: paths.data.clone(),
+    };
+    let detected = search.run().await;
+    Ok(CommandConfinement {
+        environment: environment.clone(),
+        config,
+        retried: matches!(detected, Err(Obstacle::Failed(_))).then(|| search.retried()),
+        detected,
+    })
+}
+
+impl CommandConfinement {
+    /// Returns the way in which commands of `bash` run.
+    #[must_use]
+    pub fn quiet_commands(&self) -> Commands {
+        commands(
+            &self.config,
+            &self.detected,
+            self.environment.keeper(),
+            self.retried.as_ref(),
+        )
+    }
+
+    /// Returns the reason why commands are refused, or would be where they must run confined.
+    #[must_use]
+    pub fn why_refused(&self) -> Option<&str> {
+        self.detected.as_ref().err().map(Obstacle::why)
+    }
+
+    /// Returns the way in which commands run, and warns when they run unconfined or are refused.
+    #[must_use]
+    pub fn commands(&self) -> Commands {
+        let commands = self.quiet_commands();
+        match &commands.confining {
+            Confining::Unconfined { why, .. } => warn_unconfined(&self.environment, why),
+            Confining::Refused(why) => self.environment.warn(&format!(
+                "bash is refused, because its commands must run confined and cannot: {why}; see `rind doctor`"
+            )),
+            Confining::Retried(_) => {
+                let why = self.why_refused().unwrap_or_default();
+                self.environment.warn(&format!(
+                    "bash is refused until its commands can be confined, which each call tries again: {why}; see `rind doctor`"
+                ));
+            }
+            Confining::Free | Confining::Kept(_) | Confining::Confined(_) => {}
+        }
+        commands
+    }
+}
+
+/// Warns that nothing confines commands, for this reason.
+pub fn warn_unconfined(environment: &OperatorEnvironment, why: &str) {
+    environment.warn(&format!(
+        "commands of bash run unconfined: {why}; see `rind doctor`"
+    ));
+}
+
+/// Returns Rind's own folders, which no command may see.
+#[must_use]
+pub fn own_folders(paths: &Paths) -> Vec<PathBuf> {
+    [&paths.config, &paths.data, &paths.cache]
+        .map(Clone::clone)
+        .to_vec()
+}
+
+/// Returns the folders that tools of the agent may write in: the workspace, and those that the
+/// settings open to commands.
+///
+/// # Errors
+/// A setting is wrong.
+pub fn agent_folders(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
+    let config: SandboxConfig = setup.config.section()?;
+    let home = setup.environment.home_or_empty();
+    let mut folders = vec![setup.paths.workspace.clone()];
+    for text in &config.write {
+        folders.push(expanded(text, &home)?);
+    }
+    let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    Ok(folders.into_iter().map(real).collect())
+}
+
+fn confinement(
+    environment: &OperatorEnvironment,
+    paths: &Paths,
+    config: &SandboxConfig,
+    own: &[PathBuf],
+) -> anyhow::Result<Confinement> {
+    let home = environment.home_or_empty();
+    let home = home.canonicalize().unwrap_or(home);
+    let mut write = vec![paths.workspace.clone()];
+    for text in &config.write {
+        let path = opened(text, &home, own)?;
+        if !path.exists() {
+            bail_usage!(
+                "`write` in [sandbox] of config.toml names {}, which does not exist",
+                path.display()
+            );
+        }
+        write.push(path);
+    }
+    write.extend(worktree_folder(&paths.workspace));
+    let mut read = system_folders();
+    read.extend(tool_folders(&home));
+    for text in &config.read {
+        read.push(opened(text, &home, own)?);
+    }
+    add_programs(&mut read, &home, own, path_folders(environment));
+    let named = tool_folders_of(&config.env.environment());
+    add_programs(&mut read, &home, own, named);
+    Ok(Confinement {
+        helper: environment
+            .program
+            .clone()
+            .context("find rind's own program")?,
+        mechanism: Mechanism::Namespaces,
+        write,
+        read,
+        network: config.network,
+        limits: config.limits(),
+        git_settings: String::new(),
+        records: Some(paths.commands()),
+    })
+}
+
+/// Adds folders of programs and tools, but none that would give away the home folder or a folder of
+/// Rind's own.
+fn add_programs(read: &mut Vec<PathBuf>, home: &Path, own: &[PathBuf], folders: Vec<PathBuf>) {
+    for folder in folders.into_iter().filter(|folder| folder.exists()) {
+        let is_known = read.iter().any(|path| folder.starts_with(path));
+        let real = folder.canonicalize();
+        let gives_home = real.is_ok_and(|real| home.starts_with(real));
+        if !is_known && !gives_home && check_apart(&folder, own).is_ok() {
+            read.push(folder);
+        }
+    }
+}
+
+/// Returns the folder in which git keeps a linked worktree's data, when the workspace is one. The
+/// workspace names the folder, and could name any; only one that names the workspace in turn
+/// counts.
+fn worktree_folder(workspace: &Path) -> Option<PathBuf> {
+    let line = |path: PathBuf| std::fs::read_to_string(path).ok();
+    let own = workspace.join(".git");
+    let text = line(own.clone())?;
+    let folder = Path::new(text.strip_prefix("gitdir: ")?.trim())
+        .canonicalize()
+        .ok()?;
+    let back = PathBuf::from(line(folder.join("gitdir"))?.trim());
+    let shared = folder
+        .join(line(folder.join("commondir"))?.trim())
+        .canonicalize()
+        .ok()?;
+    let is_worktree = back.canonicalize().ok()? == own.canonicalize().ok()?
+        && folder.parent()? == shared.join("worktrees");
+    is_worktree.then_some(shared)
+}
+
+/// Folders that no command could have put a program in: programs from there run unconfined.
+fn not_writable(folders: Vec<PathBuf>, write: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let write: Vec<PathBuf> = write.iter().map(|path| real(path)).collect();
+    folders.into_iter().filter(move |folder| {
+        let folder = real(folder);
+        !write.iter().any(|path| folder.starts_with(path))
+    })
+}
+
+fn path_folders(environment: &OperatorEnvironment) -> Vec<PathBuf> {
+    let folders = environment.path_folders();
+    folders.filter(|folder| folder.is_absolute()).collect()
+}
+
+/// A path that the settings open to commands.
+fn opened(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::Result<PathBuf> {
+    let path = expanded(text, home)?;
+    check_apart(&path, own).with_context(|| {
+        Usage(format!(
+            "open `{text}` of [sandbox] in config.toml to commands"
+        ))
+    })?;
+    Ok(path)
+}
+
+/// A path of the settings, `~` at its beginning being the home folder.
+fn expanded(text: &str, home: &Path) -> anyhow::Result<PathBuf> {
+    let path = match text.strip_prefix("~/") {
+        Some(rest) => home.join(rest),
+        None if text == "~" => home.to_owned(),
+        None => PathBuf::from(text),
+    };
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    bail_usage!("`{text}` in [sandbox] of config.toml is neither absolute nor below `~/`")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_worktree_has_its_repository_and_a_workspace_that_only_claims_to_be_one_has_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (workspace, shared) = (root.join("w"), root.join("repo/.git"));
+        let own = shared.join("worktrees/w");
+        fs::create_dir_all(&own).unwrap();
+        fs::create_dir(&workspace).unwrap();
+        assert_eq!(worktree_folder(&workspace), None);
+        fs::write(
+            workspace.join(".git"),
+            format!("gitdir: {}\n", own.display()),
+        )
+        .unwrap();
+        fs::write(own.join("commondir"), "../..\n").unwrap();
+        assert_eq!(
+            worktree_folder(&workspace),
+            None,
+            "it does not name it back"
+        );
+        fs::write(
+            own.join("gitdir"),
+            format!("{}\n", workspace.join(".git").display()),
+        )
+        .unwrap();
+        assert_eq!(worktree_folder(&workspace), Some(shared));
+
+        let other = root.join("other");
+        fs::create_dir(&other).unwrap();
+        fs::copy(workspace.join(".git"), other.join(".git")).unwrap();
+        assert_eq!(worktree_folder(&other), None, "it names another workspace");
+    }
+
+    #[test]
+    fn paths_of_the_settings_are_absolute_or_in_the_home_folder() {
+        let home = Path::new("/h");
+        assert_eq!(expanded("~/x", home).unwrap(), Path::new("/h/x"));
+        assert_eq!(expanded("~", home).unwrap(), home);
+        assert_eq!(expanded("/x", home).unwrap(), Path::new("/x"));
+        assert!(expanded("x", home).is_err());
+        assert!(expanded("~other/x", home).is_err());
+    }
+
+    #[test]
+    fn what_confines_is_not_taken_from_where_commands_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let (workspace, usual) = (folder.path().join("w"), folder.path().join("bin"));
+        let planted = workspace.join("bin");
+        for folder in [&planted, &usual] {
+            fs::create_dir_all(folder).unwrap();
+            fs::write(folder.join("bwrap"), "").unwrap();
+        }
+        std::os::unix::fs::symlink(&planted, folder.path().join("link")).unwrap();
+        let folders = vec![folder.path().join("link"), planted, usual.clone()];
+        let found = program_in("bwrap", not_writable(folders, &[workspace]));
+        assert_eq!(found, Some(usual.join("bwrap")));
+    }
+
+    #[test]
+    fn folders_of_programs_are_added_unless_they_give_away_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("home");
+        let own = home.join(".config/rind");
+        for made in [&own.join("bin"), &home.join("bin"), &home.join("tools")] {
+            fs::create_dir_all(made).unwrap();
+        }
+        let mut read = vec![home.join("tools")];
+        let folders = [
+            "bin",
+            "tools",
+            ".config",
+            ".config/rind/bin",
+            "missing",
+            "",
+            "..",
+        ];
+        let folders = folders.map(|name| home.join(name)).to_vec();
+        add_programs(&mut read, &home.canonicalize().unwrap(), &[own], folders);
+        assert_eq!(read, [home.join("tools"), home.join("bin")]);
+    }
+}

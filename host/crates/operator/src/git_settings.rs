@@ -1,0 +1,90 @@
+//! Settings of git that confined commands are given: the user's own file may hold passwords and
+//! runs programs, so that only those keys of it are passed on that say who commits and how.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::environment::join_folders;
+use rind_lib::tool::process::confine::program_in;
+use rind_lib::tool::process::{Ending, Process, base_environment};
+
+/// Keys without a secret or a program in them. `safe.directory` may be there more than once.
+const PASSED: &[&str] = &[
+    "core.autocrlf",
+    "core.eol",
+    "core.excludesfile",
+    "core.quotepath",
+    "diff.algorithm",
+    "init.defaultbranch",
+    "merge.conflictstyle",
+    "pull.rebase",
+    "push.default",
+    "safe.directory",
+    "user.email",
+    "user.name",
+];
+
+const DEADLINE: Duration = Duration::from_secs(5);
+
+const CAPTURE_BYTES: usize = 256 * 1024;
+
+/// The settings in the form of git's own file; empty when there is nothing to pass on, or no git in
+/// these folders. Nothing else is run: git is not confined here, and a command may have put one of
+/// its own into a folder of `PATH`.
+pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
+    let Some(git) = program_in("git", folders.iter().cloned()) else {
+        return String::new();
+    };
+    let mut env = base_environment();
+    let path = join_folders(folders);
+    env.retain(|(name, _)| name != "PATH");
+    env.push(("PATH".into(), path));
+    let process = Process {
+        args: ["config", "--global", "--includes", "--null", "--list"]
+            .map(Into::into)
+            .to_vec(),
+        env,
+        deadline: DEADLINE,
+        capture_bytes: CAPTURE_BYTES,
+        // No repository: its settings are not asked for.
+        ..Process::bare(git, "/")
+    };
+    match process.run(&CancellationToken::new()).await {
+        Ok(finished) if finished.ending == Ending::Exited(0) => passed(&finished.stdout.text()),
+        _ => String::new(),
+    }
+}
+
+/// Keeps those of the `key\nvalue\0` settings that are passed on.
+fn passed(list: &str) -> String {
+    let mut text = String::new();
+    for (key, value) in list.split('\0').filter_map(|entry| entry.split_once('\n')) {
+        let Some((section, name)) = key.split_once('.').filter(|_| PASSED.contains(&key)) else {
+            continue;
+        };
+        let value = value
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n");
+        text.push_str(&format!("[{section}]\n\t{name} = \"{value}\"\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_listed_keys_are_passed_on_and_their_values_are_quoted() {
+        let list = "user.name\nA \"B\" \\ C\0credential.helper\n!steal\0user.email\na@b\0url.https://token@x/.insteadof\ny\0\
+                    alias.x\n!run\0core.fsmonitor\nrun\0safe.directory\n/a\0safe.directory\n/b\0";
+        assert_eq!(
+            passed(list),
+            "[user]\n\tname = \"A \\\"B\\\" \\\\ C\"\n[user]\n\temail = \"a@b\"\n[safe]\n\tdirectory = \
+             \"/a\"\n[safe]\n\tdirectory = \"/b\"\n"
+        );
+    }
+}

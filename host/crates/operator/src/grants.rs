@@ -1,0 +1,45 @@
+//! The operator's decisions on permissions of plugins: policy files, remembered answers, and the
+//! person who is asked.
+//!
+//! The only way to a grant other than the files: no function that a model or a plugin can call
+//! leads here.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+
+use rind_lib::grant::answers::Answers;
+use rind_lib::grant::ask::{Ask, GrantOptions};
+use rind_lib::grant::decide::GrantFlag;
+use rind_lib::grant::policy::Policy;
+use rind_lib::paths::{ADMIN_POLICY, Paths};
+
+/// Returns the options for granting permissions to plugins. `session` is the id of a resumed
+/// session; without `ask` no question is asked.
+///
+/// # Errors
+/// A policy or the remembered answers cannot be read.
+pub fn options(
+    paths: &Paths,
+    flags: &[GrantFlag],
+    session: Option<String>,
+    ask: Option<Arc<dyn Ask>>,
+) -> anyhow::Result<GrantOptions> {
+    Ok(GrantOptions {
+        policy: policy(paths)?,
+        answers: Some(Answers::read(&paths.grants())?),
+        session,
+        flags: flags.to_vec(),
+        ask,
+    })
+}
+
+/// Reads the policies of the administrator and the user.
+///
+/// # Errors
+/// One of them cannot be read.
+pub fn policy(paths: &Paths) -> anyhow::Result<Policy> {
+    Policy::read(&[PathBuf::from(ADMIN_POLICY), paths.user_policy()])
+        .context("read what plugins are allowed")
+}

@@ -1,0 +1,112 @@
+//! Makes the host of a run: policy, scripts, confinement and settings of agents.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::environment::OperatorEnvironment;
+use super::setup::OperatorSetup;
+use super::{misplaced, scripts};
+use rind_lib::agent::AgentConfig;
+use rind_lib::host::{Host, Session};
+use rind_lib::message::ToolSpec;
+use rind_lib::paths::Paths;
+use rind_lib::plugin::startable::StartableSet;
+use rind_lib::provider::Selected;
+use rind_lib::script::Script;
+use rind_lib::skill::Skills;
+use rind_lib::tool::approval::Approver;
+use rind_lib::tool::builtin::Commands;
+use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
+
+/// Parts of a host that a run has chosen.
+pub struct HostParts {
+    /// Model that was selected, with its provider.
+    pub provider: Selected,
+    /// Plugins that were loaded, with every guard among them.
+    pub plugins: StartableSet,
+    /// Skills that were found.
+    pub skills: Arc<Skills>,
+    /// Way in which the policy decides.
+    pub mode: PolicyMode,
+    /// Asked about tool calls.
+    pub approver: Arc<dyn Approver>,
+    /// Way in which commands run.
+    pub commands: Commands,
+}
+
+/// A host, the policy for its tool calls, and its scripts.
+pub struct OperatorHost {
+    /// Host that sessions are opened on.
+    pub host: Host,
+    setup: OperatorSetup,
+    policy: Arc<ToolPolicy>,
+    scripts: Vec<Script>,
+}
+
+impl OperatorHost {
+    /// Makes a host of these parts.
+    ///
+    /// # Errors
+    /// A setting is wrong, or the parts do not fit together.
+    pub async fn new(setup: &OperatorSetup, parts: HostParts) -> anyhow::Result<Self> {
+        let mut policy: ToolPolicy = setup.config.section()?;
+        policy.mode = parts.mode;
+        let policy = Arc::new(policy);
+        let scripts = scripts::read(setup)?;
+        scripts::warn_writable(setup, &scripts)?;
+        let host = Host::builder()
+            .provider(parts.provider.provider, parts.provider.model)
+            .paths(setup.paths.clone())
+            .plugins(parts.plugins)
+            .scripts(scripts.clone(), parts.commands.clone())
+            .built_in_tools(parts.commands)
+            .skills(parts.skills)
+            .policy(policy.clone())
+            .approver(parts.approver)
+            .config(AgentConfig {
+                own_context_files: own_context_files(&setup.environment, &setup.paths),
+                ..setup.agent_config()?
+            })
+            .build()
+            .await?;
+        Ok(Self {
+            host,
+            setup: setup.clone(),
+            policy,
+            scripts,
+        })
+    }
+
+    /// Opens a session, or resumes the one with this complete id.
+    ///
+    /// # Errors
+    /// The session cannot be written, or the resumed one cannot be read.
+    pub fn session(&self, resume: Option<&str>) -> anyhow::Result<Session> {
+        let session = match resume {
+            Some(wanted) => self.host.session().resume(wanted)?,
+            None => self.host.session().create()?,
+        };
+        self.warn_misplaced(&session.tools());
+        Ok(session)
+    }
+
+    /// Warns of rules and scripts that are about none of these tools.
+    pub fn warn_misplaced(&self, tools: &[Arc<ToolSpec>]) {
+        let known: Vec<(Option<&str>, &str)> = tools
+            .iter()
+            .map(|spec| (spec.plugin.as_deref(), spec.name.as_str()))
+            .collect();
+        let rules = misplaced::of_rules(&self.setup.config, &self.policy, &known);
+        let matchers = misplaced::of_matchers(&self.scripts, &known);
+        let all = rules.iter().chain(&matchers);
+        all.for_each(|text| self.setup.environment.warn(text));
+    }
+}
+
+/// Paths of the user's own context files, Rind's and that of Claude Code.
+fn own_context_files(environment: &OperatorEnvironment, paths: &Paths) -> Vec<PathBuf> {
+    let claude = environment.home.clone().filter(|home| home.is_absolute());
+    let claude = claude.map(|home| home.join(".claude/CLAUDE.md"));
+    let own = paths.config.join("AGENTS.md");
+    std::iter::once(own).chain(claude).collect()
+}

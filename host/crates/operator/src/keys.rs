@@ -1,0 +1,219 @@
+//! Looks up model API keys as configured by the operator: variables, `secrets.toml`, commands,
+//! files.
+//!
+//! A project cannot influence the lookup: its settings cannot have the sections `provider` and
+//! `providers`, and nothing here depends on the current folder. Start from [`OperatorKeys`].
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use tokio_util::sync::CancellationToken;
+
+use super::environment::OperatorEnvironment;
+use super::secrets::OperatorSecrets;
+use super::setup::OperatorSetup;
+use rind_lib::paths::Paths;
+use rind_lib::provider::server_text::ServerText;
+use rind_lib::provider::{KeySource, Keys};
+use rind_lib::tool::process::{Ending, Process};
+
+/// Timeout of a key command, which may prompt in a window of its own.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Size limit of a key file.
+const MAX_FILE_BYTES: u64 = 64 << 10;
+
+/// Key lookup for the user who runs the program.
+pub struct OperatorKeys<'a> {
+    environment: &'a OperatorEnvironment,
+    paths: &'a Paths,
+    secrets: Arc<OperatorSecrets>,
+}
+
+impl<'a> OperatorKeys<'a> {
+    /// Reads `secrets.toml`. All other sources are read when a provider needs them.
+    ///
+    /// # Errors
+    /// The file is wrong, or others can read it.
+    pub fn new(setup: &'a OperatorSetup) -> anyhow::Result<Self> {
+        Ok(Self {
+            environment: &setup.environment,
+            paths: &setup.paths,
+            secrets: setup.secrets()?,
+        })
+    }
+}
+
+impl Keys for OperatorKeys<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        // Where requests go is said in the open.
+        match name.ends_with("_URL") {
+            true => self.environment.variable(name),
+            false => self.secrets.variable(name),
+        }
+    }
+
+    fn key(&self, source: KeySource<'_>) -> Result<String, String> {
+        let key = match source {
+            KeySource::Command(command) => run(self.environment, self.paths, command),
+            KeySource::File(path) => read(&resolve_path(self.environment, self.paths, path)),
+        };
+        key.map_err(|error| format!("{error:#}"))
+    }
+}
+
+/// Resolves a path in the settings: a relative path is resolved from the folder of `config.toml`,
+/// and `~/` is the home folder.
+#[must_use]
+pub fn resolve_path(environment: &OperatorEnvironment, paths: &Paths, path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), environment.user_home()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => paths.config.join(path),
+    }
+}
+
+/// Runs a command and returns the first line of its output.
+///
+/// It runs in the folder of `config.toml`, not in the workspace, so `./key.sh` is a file of the
+/// operator and never one of a project. It gets the whole environment of the operator, because
+/// password managers need much of it.
+fn run(
+    environment: &OperatorEnvironment,
+    paths: &Paths,
+    command: &[String],
+) -> anyhow::Result<String> {
+    let Some((program, args)) = command.split_first() else {
+        bail!("it is empty; write a program and its arguments");
+    };
+    // A program name without a slash is looked up in PATH.
+    let program = match program.contains('/') {
+        true => resolve_path(environment, paths, Path::new(program)).into_os_string(),
+        false => program.into(),
+    };
+    let folder = match paths.config.is_dir() {
+        true => paths.config.clone(),
+        false => PathBuf::from("/"),
+    };
+    let mut process = Process::bare(program, folder);
+    process.args = args.iter().map(Into::into).collect();
+    process.env = environment.variables.clone().into_iter().collect();
+    process.deadline = DEADLINE;
+    // Uses its own thread: the caller may be an async task, where blocking on a runtime is not
+    // allowed.
+    let ran = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_all().build()?;
+            let ran = runtime.block_on(process.run(&CancellationToken::new()));
+            ran.map_err(anyhow::Error::new)
+        });
+        let lost = |_| Err(anyhow!("waiting for the command failed"));
+        thread.join().unwrap_or_else(lost)
+    });
+    let ran = ran?;
+    let said = ServerText::new(&ran.stderr.text());
+    match ran.ending {
+        Ending::Exited(0) => {}
+        Ending::Exited(code) => bail!("the command exited with {code} and said {said}"),
+        Ending::Deadline => bail!("the command took longer than {} s", DEADLINE.as_secs()),
+        ending => bail!("the command was stopped ({ending:?}) and said {said}"),
+    }
+    Ok(first_line(&ran.stdout.text()))
+}
+
+/// Reads the first line of a file that only its owner can access.
+fn read(path: &Path) -> anyhow::Result<String> {
+    let shown = path.display();
+    // Opening a named pipe would block, so stat the path first, and the open file again.
+    let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
+    if path.exists() && !is_file {
+        bail!("{shown} is not a file");
+    }
+    let file = std::fs::File::open(path).with_context(|| format!("open {shown}"))?;
+    let about = file.metadata().with_context(|| format!("stat {shown}"))?;
+    if about.permissions().mode() & 0o077 != 0 {
+        bail!("other users can read or change {shown}; run `chmod 600 {shown}`");
+    }
+    if about.len() > MAX_FILE_BYTES {
+        bail!(
+            "{shown} has {} bytes, at most {MAX_FILE_BYTES} are read",
+            about.len()
+        );
+    }
+    let text = std::io::read_to_string(file).with_context(|| format!("read {shown}"))?;
+    Ok(first_line(&text))
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use rind_lib::tool::process::base_environment;
+
+    fn environment() -> OperatorEnvironment {
+        OperatorEnvironment {
+            variables: base_environment().into_iter().collect(),
+            ..OperatorEnvironment::default()
+        }
+    }
+
+    fn paths(folder: &Path) -> Paths {
+        Paths::under(&folder.join("home"), &folder.join("work"))
+    }
+
+    #[test]
+    fn a_key_is_the_first_line_that_a_command_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = paths(folder.path());
+        let run = |command: &[&str]| {
+            let command: Vec<String> = command.iter().map(ToString::to_string).collect();
+            run(&environment(), &paths, &command).map_err(|error| format!("{error:#}"))
+        };
+        assert_eq!(
+            run(&["printf", " sk-one \\nsk-two"]),
+            Ok("sk-one".to_owned())
+        );
+        let failed = run(&["sh", "-c", "echo sk-secret; echo locked >&2; exit 3"]).unwrap_err();
+        assert_eq!(failed, "the command exited with 3 and said \"locked\"");
+        assert!(run(&["no-such-program-of-rind"]).is_err() && run(&[]).is_err());
+    }
+
+    #[test]
+    fn a_command_with_a_slash_is_the_operators_and_not_the_projects() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = paths(folder.path());
+        fs::create_dir_all(&paths.config).unwrap();
+        let script = paths.config.join("key.sh");
+        fs::write(&script, "#!/bin/sh\npwd\n").unwrap();
+        fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
+        let ran = run(&environment(), &paths, &["./key.sh".to_owned()]).unwrap();
+        assert_eq!(Path::new(&ran), paths.config.canonicalize().unwrap());
+    }
+
+    #[test]
+    fn a_file_with_a_key_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = paths(folder.path());
+        fs::create_dir_all(&paths.config).unwrap();
+        let file = paths.config.join("key");
+        fs::write(&file, "sk-one\nmore\n").unwrap();
+        fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+        let path = resolve_path(&environment(), &paths, Path::new("key"));
+        assert_eq!(read(&path).unwrap(), "sk-one");
+        fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+        let error = format!("{:#}", read(&path).unwrap_err());
+        assert!(
+            error.contains("chmod 600") && !error.contains("sk-one"),
+            "{error}"
+        );
+        assert!(read(&paths.config).is_err() && read(Path::new("/none/key")).is_err());
+    }
+}

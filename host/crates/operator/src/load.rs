@@ -1,0 +1,218 @@
+//! Loads plugins by the operator's rules: the folders that are searched, the installed plugins, the
+//! grants of each.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::misplaced;
+use super::plugin_flags;
+use super::project;
+use super::settings::PluginSelection;
+use super::setup::OperatorSetup;
+use rind_lib::config::{Config, PluginsConfig};
+use rind_lib::egress::EgressOptions;
+use rind_lib::grant::Trust;
+use rind_lib::grant::ask::GrantOptions;
+use rind_lib::grant::held::HeldFolder;
+use rind_lib::paths::Paths;
+use rind_lib::plugin;
+use rind_lib::plugin::compile::Compiler;
+use rind_lib::plugin::discover::{Found, Source};
+use rind_lib::plugin::load::{LoadOptions, OnCompile, PluginSet};
+use rind_lib::plugin::protected;
+use rind_package::installed;
+use rind_package::lock_file::{Entry, Locked};
+
+/// Plugins to load, with everything that the operator decided about them.
+#[derive(Clone, Debug)]
+pub struct PluginLoad {
+    options: LoadOptions,
+    selection: PluginSelection,
+    setup: OperatorSetup,
+}
+
+impl PluginLoad {
+    /// Collects the plugins of a run: those of the installation, the user, the trusted project and
+    /// the selection.
+    ///
+    /// # Errors
+    /// A folder, the lock file, the secrets or a setting is wrong.
+    pub fn new(
+        setup: &OperatorSetup,
+        selection: &PluginSelection,
+        grants: GrantOptions,
+    ) -> anyhow::Result<Self> {
+        let OperatorSetup {
+            environment,
+            paths,
+            config,
+            project,
+            ..
+        } = setup;
+        let managed = environment.managed_folders()?.into_iter();
+        let managed = managed.map(|path| Source::new(Trust::Managed, path));
+        let mut sources: Vec<Source> = managed.collect();
+        let mut chosen = Vec::new();
+        let held = match &environment.carried {
+            Some(carried) => Some(Arc::new(carried.files.clone().beside(project.clone()))),
+            None => project.clone(),
+        };
+        if selection.is_local_only {
+            chosen = protected::among(&sources, held.as_deref());
+            sources.clear();
+        } else {
+            sources.push(Source::new(Trust::User, paths.config.join("plugins")));
+            sources.extend(project.as_ref().map(|_| project::source(paths)));
+        }
+        // An answer about a plugin holds for its real path, whichever path names it.
+        let local = |path: &PathBuf| {
+            let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+            Source::new(Trust::Local, path)
+        };
+        sources.extend(selection.local.iter().map(local));
+        // Without the settings of the project, which must not decide whom to trust.
+        let written = config.without(&paths.project_config());
+        let installed = if selection.is_local_only {
+            Vec::new()
+        } else {
+            let lock_path = paths.config.join(Locked::FILE_NAME);
+            installed::verify(
+                &paths.config.join("plugins"),
+                &lock_path,
+                &written.section()?,
+            )?
+        };
+        let carried = environment.carried.as_ref();
+        let options = LoadOptions {
+            sources,
+            chosen,
+            held,
+            installed,
+            without: selection.without.clone(),
+            expects_installed: !selection.is_local_only,
+            compiler: Compiler {
+                // Without its own program there would still be the thread.
+                helper: environment.program.clone(),
+                precompiled: carried.map_or_else(Default::default, |own| own.precompiled.clone()),
+                ..Compiler::default()
+            },
+            settings: written.section::<PluginsConfig>()?.0,
+            project_settings: config.section::<PluginsConfig>()?.0,
+            written,
+            project_written: config.clone(),
+            grants,
+            protected: environment.installed_folder().into_iter().collect(),
+            egress: EgressOptions {
+                secrets: setup.secrets()?,
+                ..EgressOptions::default()
+            },
+            ..LoadOptions::default()
+        };
+        Ok(Self {
+            options: options.at(paths),
+            selection: selection.clone(),
+            setup: setup.clone(),
+        })
+    }
+
+    /// Collects nothing but the plugin in a folder, as one of this trust, without the operator's
+    /// settings.
+    ///
+    /// # Errors
+    /// As those of [`new`](Self::new).
+    pub fn alone(
+        setup: &OperatorSetup,
+        folder: &Path,
+        trust: Trust,
+        grants: GrantOptions,
+    ) -> anyhow::Result<Self> {
+        let mut setup = setup.clone();
+        (setup.config, setup.project) = (Config::default(), None);
+        let selection = PluginSelection {
+            is_local_only: true,
+            ..PluginSelection::default()
+        };
+        let mut load = Self::new(&setup, &selection, grants)?;
+        load.options.chosen = vec![Found {
+            trust,
+            folder: folder.to_owned(),
+        }];
+        Ok(load)
+    }
+
+    /// Searches only these folders, as those of the installation, and expects none of the plugins
+    /// that the settings speak of.
+    #[must_use]
+    pub fn only_in(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        let folders = folders.into_iter();
+        let sources = folders.map(|path| Source::new(Trust::Managed, path));
+        self.options.sources = sources.collect();
+        self.options.expects_installed = false;
+        self
+    }
+
+    /// Keeps data that plugins store in the data folder of `paths`, and sets its workspace as
+    /// theirs.
+    #[must_use]
+    pub fn at(mut self, paths: &Paths) -> Self {
+        self.options.data = paths.data.join("plugins");
+        self.options.workspace.clone_from(&paths.workspace);
+        self
+    }
+
+    /// Calls a function before a component is compiled.
+    #[must_use]
+    pub fn on_compile(mut self, on_compile: Option<OnCompile>) -> Self {
+        self.options.on_compile = on_compile;
+        self
+    }
+
+    /// Switches every plugin on. Returns the places that switched one off, by its name and whether
+    /// it is of the project.
+    pub fn switch_all_on(&mut self) -> BTreeMap<(String, bool), String> {
+        self.options.switch_all_on()
+    }
+
+    /// Returns the options that the plugins are loaded with.
+    #[must_use]
+    pub fn options(&self) -> &LoadOptions {
+        &self.options
+    }
+
+    /// Returns the setup that the plugins are loaded by.
+    #[must_use]
+    pub fn setup(&self) -> &OperatorSetup {
+        &self.setup
+    }
+
+    /// Returns the files that were read before and that plugins and skills are taken from.
+    #[must_use]
+    pub fn held(&self) -> Option<&Arc<HeldFolder>> {
+        self.options.held.as_ref()
+    }
+
+    /// Loads them.
+    ///
+    /// # Errors
+    /// The engine or the cache cannot be used. A plugin that cannot be loaded is in the set.
+    pub async fn load(&self) -> Result<PluginSet, plugin::Error> {
+        PluginSet::load(&self.options).await
+    }
+
+    /// Checks the selection against the loaded plugins, and warns of settings for plugins that have
+    /// no effect: of those that only the administrator can switch off, and of hooks that do not
+    /// exist. The help of `--no-plugins` says that it leaves the former loaded.
+    ///
+    /// # Errors
+    /// The selection names a plugin that does not exist, or one that lacks the role for which it is
+    /// named.
+    pub fn check(&self, plugins: &PluginSet) -> anyhow::Result<()> {
+        let config = &self.setup.config;
+        plugin_flags::check(&self.selection, config, plugins)?;
+        let stray = misplaced::of_plugins(config, plugins)?;
+        let all = plugins.refused.iter().chain(&stray);
+        all.for_each(|text| self.setup.environment.warn(text));
+        Ok(())
+    }
+}

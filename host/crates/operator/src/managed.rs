@@ -1,0 +1,79 @@
+//! Plugins that come with the installation: those that the program carries, and the folders of the
+//! administrator.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::environment::OperatorEnvironment;
+use super::usage::Usage;
+use rind_lib::grant::Trust;
+use rind_lib::grant::held::HeldFolder;
+use rind_lib::paths::{HOME_VARIABLE, file_name};
+use rind_lib::plugin::discover::{Source, discover};
+use rind_lib::plugin::precompiled::Precompiled;
+
+/// The variable that names a folder of plugins to take the place of those that the program carries.
+/// Nothing else does: a folder that was made for another purpose must not remove guards.
+pub const MANAGED_VARIABLE: &str = "RIND_MANAGED";
+
+/// Plugins that a program carries.
+#[derive(Clone, Debug)]
+pub struct CarriedPlugins {
+    /// Files of the plugins, as the program holds them.
+    pub files: HeldFolder,
+    /// Folder among the files with those that every session loads.
+    pub core: PathBuf,
+    /// Native code of their components.
+    pub precompiled: Precompiled,
+}
+
+impl OperatorEnvironment {
+    /// Returns the folders of plugins that come with this installation: those that the program
+    /// carries, then its share folder, or the folder `managed` in `RIND_HOME`; or only the one that
+    /// `RIND_MANAGED` names.
+    ///
+    /// # Errors
+    /// `RIND_MANAGED` names no folder that can be read.
+    pub fn managed_folders(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let Some(named) = self.named_managed_folder() else {
+            let core = self.carried.as_ref().map(|carried| carried.core.clone());
+            return Ok(core.into_iter().chain(self.installed_folder()).collect());
+        };
+        std::fs::read_dir(&named).with_context(|| {
+            Usage(format!(
+                "read the plugins in {} (unset {MANAGED_VARIABLE} to use those that rind carries)",
+                named.display()
+            ))
+        })?;
+        Ok(vec![named])
+    }
+
+    /// Returns the names of the carried plugins that `RIND_MANAGED` removes, which is all of them.
+    #[must_use]
+    pub fn replaced_plugins(&self) -> Vec<String> {
+        let carried = self.carried.as_ref();
+        let Some(carried) = carried.filter(|_| self.named_managed_folder().is_some()) else {
+            return Vec::new();
+        };
+        let sources = [Source::new(Trust::Managed, carried.core.clone())];
+        let found = discover(&sources, Some(&carried.files)).into_iter();
+        found.map(|found| file_name(&found.folder)).collect()
+    }
+
+    /// Returns the folder on the disk among them.
+    pub(super) fn installed_folder(&self) -> Option<PathBuf> {
+        if let Some(named) = self.named_managed_folder() {
+            return Some(named);
+        }
+        if let Some(home) = self.variable(HOME_VARIABLE) {
+            return Some(Path::new(&home).join("managed"));
+        }
+        let program = self.program.as_ref()?;
+        Some(program.parent()?.parent()?.join("share/rind/plugins"))
+    }
+
+    fn named_managed_folder(&self) -> Option<PathBuf> {
+        self.variable(MANAGED_VARIABLE).map(PathBuf::from)
+    }
+}

@@ -1,0 +1,122 @@
+//! Settings that mean nothing: for a hook that a plugin does not have, a deadline that it does not
+//! get, a tool that there is not. A guard that was set to refuse at a misspelt point would not
+//! refuse, so it is said, with the line.
+
+use rind_lib::clock::millis;
+use rind_lib::config::{Config, PluginSettings, PluginsConfig, Section};
+use rind_lib::plugin::inspect::{HookReport, inspect};
+use rind_lib::plugin::load::{Loaded, PluginSet};
+use rind_lib::point::catalog;
+use rind_lib::script::Script;
+use rind_lib::tool::policy::ToolPolicy;
+
+/// Reports settings of plugins that have no effect, with the line of each.
+///
+/// # Errors
+/// The settings of plugins are wrong.
+pub fn of_plugins(config: &Config, plugins: &PluginSet) -> anyhow::Result<Vec<String>> {
+    let PluginsConfig(settings) = config.section()?;
+    let mut found = Vec::new();
+    for (name, settings) in &settings {
+        let loaded = plugins.plugins.iter().find(|p| p.manifest.name == *name);
+        if let Some(plugin) = loaded {
+            found.extend(too_long(config, plugin, settings));
+            found.extend(without_hook(config, plugin, settings));
+        }
+    }
+    Ok(found)
+}
+
+/// Reports rules for unknown tools, with the line of each. `known` are the tools, each with its
+/// plugin.
+#[must_use]
+pub fn of_rules(
+    config: &Config,
+    policy: &ToolPolicy,
+    known: &[(Option<&str>, &str)],
+) -> Vec<String> {
+    let places = config.element_places(&[ToolPolicy::NAME, "rules"]);
+    let faults = policy.faults(known).into_iter();
+    faults
+        .map(|(index, why)| {
+            let place = places
+                .get(index)
+                .map_or_else(String::new, |place| format!("{place}: "));
+            format!("{place}tool rule {}: {why}", index + 1)
+        })
+        .collect()
+}
+
+/// Reports matchers of scripts that name no tool, with the place of each script.
+#[must_use]
+pub fn of_matchers(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String> {
+    let told = scripts.iter().filter_map(|script| {
+        let why = script.stray_matcher(known)?;
+        Some(format!("{}: script `{}`: {why}", script.place, script.name))
+    });
+    told.collect()
+}
+
+/// Deadlines that are longer than hooks may have.
+fn too_long(config: &Config, plugin: &Loaded, settings: &PluginSettings) -> Vec<String> {
+    let name = plugin.manifest.name.as_str();
+    let hooks = inspect(plugin).hooks;
+    let longest = |point: Option<&str>| {
+        let is_it = |hook: &&HookReport| point.is_none_or(|point| hook.point == point);
+        let hooks = hooks.iter().filter(is_it);
+        hooks.map(|hook| hook.deadline_ms).max()
+    };
+    let of_hooks = settings.hooks.iter().map(|(point, hook)| {
+        let keys = vec!["plugins", name, "hooks", point, "timeout_seconds"];
+        let longest = catalog::find(point).and_then(|row| longest(Some(row.name)));
+        (keys, hook.timeout_seconds, longest)
+    });
+    let keys = vec!["plugins", name, "timeout_seconds"];
+    let of_plugin = (keys, settings.timeout_seconds, longest(None));
+    let mut found = Vec::new();
+    for (keys, wanted, longest) in of_hooks.chain([of_plugin]) {
+        let (Some(seconds), Some(ms)) = (wanted, longest) else {
+            continue;
+        };
+        if seconds.saturating_mul(1000) > ms {
+            let places = config.places(&keys);
+            let key = keys.join(".");
+            found.extend(places.last().map(|place| {
+                format!(
+                    "{place}: {key}: {seconds} s is more than a hook may take here, so {} hold",
+                    millis(ms)
+                )
+            }));
+        }
+    }
+    found
+}
+
+/// Settings for hooks that the plugin does not have.
+fn without_hook(config: &Config, plugin: &Loaded, settings: &PluginSettings) -> Vec<String> {
+    let manifest = &plugin.manifest;
+    let has_none = |point: &&String| {
+        let name = catalog::find(point).map_or(point.as_str(), |row| row.name);
+        !plugin.exports.iter().any(|export| export == name)
+            && !manifest.implements.keys().any(|own| own == name)
+    };
+    let own = plugin.exports.iter().map(String::as_str);
+    let own: Vec<&str> = own
+        .filter(|export| catalog::find(export).is_some())
+        .collect();
+    let why = format!(
+        "this setting has no effect: the plugin has no hook there; it has hooks on: {}",
+        own.join(", ")
+    );
+    let mut found = Vec::new();
+    for point in settings.hooks.keys().filter(has_none) {
+        let keys = ["plugins", &manifest.name, "hooks", point];
+        let (places, keys) = (config.places(&keys), keys.join("."));
+        found.extend(
+            places
+                .iter()
+                .map(|place| format!("{place}: [{keys}]: {why}")),
+        );
+    }
+    found
+}

@@ -1,0 +1,77 @@
+//! Selects the model of a run, in this order: the explicit choice for the run, the resumed session,
+//! the settings, the environment.
+
+use super::keys::{self, OperatorKeys};
+use super::settings::ModelSelection;
+use super::setup::OperatorSetup;
+use rind_lib::provider::{Choice, ProviderConfig, ProvidersConfig, Selected, scripted};
+use rind_lib::session::Resolved;
+
+/// Selects another model for an open session. Keys that were added to the secrets since its start
+/// count.
+///
+/// # Errors
+/// As those of [`select`].
+pub fn select_in_session(
+    setup: &OperatorSetup,
+    model: &ModelSelection,
+) -> anyhow::Result<Selected> {
+    select(&setup.clone().with_secrets_unread(), model, None)
+}
+
+/// Selects the provider that the run's settings, the resumed session, the settings or the
+/// environment name, in this order. A session that a script played cannot be continued with a
+/// model.
+///
+/// # Errors
+/// The named one is unknown, or lacks a key or a model.
+pub fn select(
+    setup: &OperatorSetup,
+    model: &ModelSelection,
+    resumed: Option<&Resolved>,
+) -> anyhow::Result<Selected> {
+    let (environment, paths, config) = (&setup.environment, &setup.paths, &setup.config);
+    let mut section: ProviderConfig = config.section()?;
+    let is_chosen = model.provider.is_some() || model.script.is_some();
+    let resumed = resumed.filter(|session| !is_chosen && session.provider != scripted::NAME);
+    if let Some(session) = resumed {
+        // The address and key in the settings are those of the provider that they name.
+        if section
+            .name
+            .as_ref()
+            .is_some_and(|name| *name != session.provider)
+        {
+            (section.base_url, section.api_key_env) = (None, None);
+        }
+        section.name = Some(session.provider.clone());
+        section.model = Some(session.model.clone());
+    }
+    if let (Some(typed), Some(named)) = (&model.provider, &section.name)
+        && typed != named
+    {
+        (section.base_url, section.api_key_env) = (None, None);
+    }
+    section.name = model.provider.clone().or(section.name);
+    section.model = model.model.clone().or(section.model);
+    section.script = model.script.clone().or(section.script);
+    let mut providers: ProvidersConfig = config.section()?;
+    let https = providers.0.values_mut().filter_map(|own| own.http.as_mut());
+    for http in std::iter::once(&mut section.http).chain(https) {
+        http.ca_file = http
+            .ca_file
+            .take()
+            .map(|path| keys::resolve_path(environment, paths, &path));
+    }
+    let choice = Choice {
+        provider: section,
+        providers,
+        models: config.section()?,
+        is_exact: resumed.is_some() && model.model.is_none(),
+        is_pinned: model.provider.is_some(),
+    };
+    let mut selected = choice.select(&OperatorKeys::new(setup)?)?;
+    if resumed.is_some() && model.model.is_none() {
+        selected.why = "the model of this session; --model selects another".to_owned();
+    }
+    Ok(selected)
+}

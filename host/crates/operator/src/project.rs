@@ -1,0 +1,290 @@
+//! Decides whether a project's settings and plugins in `.rind` are used.
+//!
+//! The folder is read once. The question shows the content as it was read, its digest is kept, and
+//! settings and plugins are taken from it: a change while the person thinks about the answer has no
+//! effect.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use futures_util::future::BoxFuture;
+
+use super::environment::OperatorEnvironment;
+use super::usage::{Usage, bail_usage};
+use rind_lib::config::{Config, Layer, PluginsConfig};
+use rind_lib::grant::Trust;
+use rind_lib::grant::held::HeldFolder;
+use rind_lib::grant::project::{ProjectError, ProjectTrust, Projects};
+use rind_lib::paths::{Paths, file_name};
+use rind_lib::plugin::discover::{Source, discover};
+use rind_lib::plugin::manifest::Manifest;
+use rind_lib::plugin::prompts;
+use rind_lib::skill;
+
+/// Sections that a project's settings may have. The others decide where keys and commands go: those
+/// are the user's.
+pub const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
+
+/// Folders of a project outside of `.rind` with skills that other programs read too. They are
+/// trusted together with it.
+const SKILL_FOLDERS: [&str; 2] = [".claude/skills", ".agents/skills"];
+
+/// Things that a project brings, as the question about it shows them. Templates are read from its
+/// files.
+#[derive(Debug, Default)]
+pub struct ProjectContents {
+    /// Folders of the project that it is in.
+    pub places: Vec<&'static str>,
+    /// Names and descriptions of plugins.
+    pub plugins: Vec<(String, String)>,
+    /// Names and descriptions of skills.
+    pub skills: Vec<(String, String)>,
+    /// Text of its settings.
+    pub settings: String,
+}
+
+/// The question whether a project is trusted.
+pub struct ProjectQuestion<'a> {
+    /// Folders, among them the workspace.
+    pub paths: &'a Paths,
+    /// Earlier answer.
+    pub trust: &'a ProjectTrust,
+    /// Files of the project, as they are used after a yes.
+    pub files: &'a HeldFolder,
+    /// Things that it brings.
+    pub contents: ProjectContents,
+}
+
+/// Lifetime of a yes to a project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProjectYes {
+    /// Lasts for this run.
+    Once,
+    /// Lasts until the project changes.
+    UntilChanged,
+}
+
+/// Asks a person whether a project is trusted.
+pub trait AskProject: Send + Sync {
+    /// Asks, and waits for the answer as long as it takes. `None` is a no.
+    fn ask<'a>(&'a self, question: &'a ProjectQuestion<'a>) -> BoxFuture<'a, Option<ProjectYes>>;
+}
+
+/// Returns the project's folder in its present state, when it is trusted. Asks where nothing is
+/// known and there is `ask`; otherwise warns that the project is not used, and how to change that.
+///
+/// # Errors
+/// The flag cannot be applied, or the remembered answers cannot be read or written.
+pub async fn trusted(
+    environment: &OperatorEnvironment,
+    paths: &Paths,
+    by_flag: bool,
+    ask: Option<&dyn AskProject>,
+) -> anyhow::Result<Option<Arc<HeldFolder>>> {
+    if !brings_something(paths) {
+        return Ok(None);
+    }
+    let held = match read(environment, paths) {
+        Ok(held) => Arc::new(held),
+        Err(error) if by_flag => {
+            return Err(anyhow::Error::new(error)
+                .context(Usage("--trust-project cannot be applied".to_owned())));
+        }
+        Err(error) => {
+            environment.warn(&format!("the project's .rind is not used: {error}"));
+            return Ok(None);
+        }
+    };
+    if by_flag {
+        return Ok(Some(held));
+    }
+    let mut projects = Projects::read(&paths.projects())?;
+    let trust = projects.of(&paths.workspace, held.digest());
+    if trust == ProjectTrust::Trusted {
+        return Ok(Some(held));
+    }
+    let Some(ask) = ask else {
+        let why = match trust {
+            ProjectTrust::Changed { .. } => "has changed since it was trusted",
+            _ => "is not trusted",
+        };
+        environment.warn(&format!(
+            "the project's .rind is not used: it {why}, and there is no terminal to ask at; review it and pass \
+             --trust-project, or answer at a terminal"
+        ));
+        return Ok(None);
+    };
+    let question = ProjectQuestion {
+        paths,
+        trust: &trust,
+        files: &held,
+        contents: ProjectContents {
+            places: places(paths),
+            plugins: plugins(paths, &held),
+            skills: skills(paths, &held),
+            settings: settings(paths, &held),
+        },
+    };
+    let Some(yes) = ask.ask(&question).await else {
+        return Ok(None);
+    };
+    if yes == ProjectYes::UntilChanged {
+        let digest = held.digest().to_owned();
+        projects
+            .trust(&paths.workspace, digest, rind_lib::clock::now_text())
+            .context("keep that the project is trusted")?;
+    }
+    Ok(Some(held))
+}
+
+/// Returns the place of the project's plugins.
+#[must_use]
+pub fn source(paths: &Paths) -> Source {
+    Source::new(Trust::Project, paths.project().join("plugins"))
+}
+
+/// Returns the settings of a trusted project.
+///
+/// # Errors
+/// They are not text, wrong, or set something that only the user may set.
+pub fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
+    let mut layers = Vec::new();
+    for (path, bytes) in setting_files(paths, held) {
+        let text = String::from_utf8(bytes.to_vec())
+            .with_context(|| Usage(format!("read {}", path.display())))?;
+        layers.push(Layer::of_file(&path, text)?);
+    }
+    let config = Config::new(layers.clone());
+    config
+        .check_known(SECTIONS)
+        .context("read the settings that the project brings; what else it wants to set belongs into your own config.toml")?;
+    let own = plugins(paths, held);
+    let is_foreign = |name: &&String| !own.iter().any(|(own, _)| own == *name);
+    let PluginsConfig(settings) = config.section()?;
+    if let Some(name) = settings.keys().find(is_foreign) {
+        bail_usage!(
+            "{} sets something for the plugin `{}`, which is not one of the project's; what you want of your own plugins \
+             belongs \
+             into your own config.toml",
+            paths.project_config().display(),
+            name.escape_debug()
+        );
+    }
+    Ok(layers)
+}
+
+/// Reads the project's `.rind`, and the folders of skills that other programs read too.
+fn read(environment: &OperatorEnvironment, paths: &Paths) -> Result<HeldFolder, ProjectError> {
+    let own = paths.project();
+    let own = match own.symlink_metadata() {
+        Ok(_) => HeldFolder::read(&own)?,
+        Err(_) => HeldFolder::of(own, []),
+    };
+    let folders = SKILL_FOLDERS
+        .iter()
+        .map(|folder| paths.workspace.join(folder));
+    // A link to another of them brings nothing more.
+    let others: Vec<PathBuf> = folders
+        .clone()
+        .filter(|folder| !folder.is_symlink())
+        .collect();
+    let is_repeated = |folder: &PathBuf| {
+        let real = folder.is_symlink().then(|| folder.canonicalize().ok());
+        let is_it = |real: &PathBuf| {
+            others
+                .iter()
+                .any(|other| other.canonicalize().ok().as_ref() == Some(real))
+        };
+        real.flatten().as_ref().is_some_and(is_it)
+    };
+    let folders = folders.filter(|folder| folder.symlink_metadata().is_ok());
+    let folders = folders.filter(|folder| !is_repeated(folder));
+    let read =
+        folders.filter_map(
+            |folder| match HeldFolder::read_linked(&folder, &paths.workspace) {
+                Ok((held, refused)) => {
+                    for why in refused {
+                        environment.warn(&format!(
+                            "a file of the project's skills is not used: {why}"
+                        ));
+                    }
+                    Some(held)
+                }
+                Err(error) => {
+                    let shown = folder.display();
+                    environment.warn(&format!(
+                        "the project's skills in {shown} are not used: {error}"
+                    ));
+                    None
+                }
+            },
+        );
+    Ok(own.with(read.collect()))
+}
+
+/// The project's skills, each with its place and description.
+fn skills(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String)> {
+    let roots = skill::project_roots(&paths.workspace, held);
+    let skills = skill::discover(&roots, &[], &skill::AllAvailable);
+    let described = skills
+        .iter()
+        .map(|skill| (skill.id.clone(), skill.description.clone()));
+    described.collect()
+}
+
+fn brings_something(paths: &Paths) -> bool {
+    // A link counts as well: that it is left out is said.
+    let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
+    is_there(paths.project().join("plugins"))
+        || is_there(paths.project().join(prompts::FOLDER))
+        || is_there(paths.project().join(skill::FOLDER))
+        || SKILL_FOLDERS
+            .iter()
+            .any(|folder| is_there(paths.workspace.join(folder)))
+        || file_names(paths).into_iter().any(is_there)
+}
+
+fn places(paths: &Paths) -> Vec<&'static str> {
+    let folders = std::iter::once(".rind").chain(SKILL_FOLDERS);
+    let is_there = |folder: &&str| paths.workspace.join(folder).symlink_metadata().is_ok();
+    folders.filter(is_there).collect()
+}
+
+/// Name and description of each plugin that would be loaded, in the project's own words.
+fn plugins(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> {
+    let found = discover(&[source(paths)], Some(held)).into_iter();
+    let mut plugins: Vec<(String, String)> = found
+        .map(|found| match Manifest::read(&found.folder, Some(held)) {
+            Ok(manifest) => (manifest.name, manifest.description),
+            Err(_) => {
+                let name = file_name(&found.folder);
+                (name, "its manifest cannot be read".to_owned())
+            }
+        })
+        .collect();
+    plugins.sort();
+    plugins
+}
+
+/// The files of settings, the weaker first, as [`Layer::files`] has them.
+fn file_names(paths: &Paths) -> [PathBuf; 2] {
+    let file = paths.project_config();
+    [file.with_extension("json"), file]
+}
+
+/// Returns the settings files that existed, with their contents.
+fn setting_files<'a>(paths: &Paths, held: &'a HeldFolder) -> Vec<(PathBuf, &'a [u8])> {
+    let names = file_names(paths).into_iter();
+    names
+        .filter_map(|path| held.file(&path).map(|bytes| (path, bytes)))
+        .collect()
+}
+
+fn settings(paths: &Paths, held: &HeldFolder) -> String {
+    let texts = setting_files(paths, held).into_iter();
+    texts
+        .map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned())
+        .collect::<Vec<_>>()
+        .join("\n")
+}

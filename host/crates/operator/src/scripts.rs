@@ -1,0 +1,239 @@
+//! Scripts of the settings: where they stand, whether their programs are there, and who else may
+//! change them.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use super::confinement::agent_folders;
+use super::environment::{OperatorEnvironment, is_program};
+use super::grants;
+use super::setup::OperatorSetup;
+use super::usage::bail_usage;
+use rind_lib::config::{Config, Section};
+use rind_lib::grant::policy::Policy;
+use rind_lib::script::{Base, HooksConfig, Script, read_claude};
+
+/// The scripts that a session calls.
+///
+/// # Errors
+/// Settings do not fit, with their line; or the program of a script cannot be started.
+pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
+    let (environment, paths, config) = (&setup.environment, &setup.paths, &setup.config);
+    let HooksConfig { scripts, claude } = config.section()?;
+    let home = environment.home_or_empty();
+    let base = Base {
+        home: &home,
+        settings: &paths.config,
+    };
+    let policy = grants::policy(paths)?;
+    // Also those that are not called: the others must not change their names with them.
+    let mut names: BTreeSet<String> = scripts.keys().cloned().collect();
+    let mut found = Vec::new();
+    for (name, settings) in scripts.iter().filter(|(_, settings)| settings.enabled) {
+        let place = place(config, &["scripts", name]);
+        let script = settings.script(name, base, place.clone());
+        let script = script.and_then(|script| match missing(environment, &script) {
+            Some(why) => Err(why),
+            None => Ok(script),
+        });
+        match script {
+            Ok(script) => found.push(script),
+            Err(why) => bail_usage!("{place}: [hooks.scripts.{name}]: {why}"),
+        }
+    }
+    for file in &claude {
+        match read_claude(&base.path(file), &paths.workspace, base) {
+            Ok(hooks) => {
+                // Tells of those that are not supported.
+                hooks
+                    .unsupported
+                    .iter()
+                    .for_each(|line| environment.warn(line));
+                found.extend(hooks.scripts.into_iter().map(|mut script| {
+                    script.name = free_name(&script.name, &names);
+                    names.insert(script.name.clone());
+                    script
+                }));
+            }
+            Err(why) => bail_usage!("{}: [hooks] claude: {why}", place(config, &["claude"])),
+        }
+    }
+    found.retain(|script| is_enabled(environment, script, &policy));
+    Ok(found)
+}
+
+/// Returns the place of a key of the section.
+fn place(config: &Config, key: &[&str]) -> String {
+    let key = [&[HooksConfig::NAME], key].concat();
+    config.places(&key).pop().unwrap_or_default()
+}
+
+/// Returns this name, or the same with the first number that no other has: hooks of several files
+/// are counted on.
+fn free_name(name: &str, taken: &BTreeSet<String>) -> String {
+    let own = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let mut numbered = (1_u32..).map(|n| format!("{own}{n}"));
+    let free = numbered.find(|name| !taken.contains(name));
+    free.unwrap_or_else(|| name.to_owned())
+}
+
+/// Whether no policy disables a script; tells of one that is.
+fn is_enabled(environment: &OperatorEnvironment, script: &Script, policy: &Policy) -> bool {
+    let by = policy.disables_script(&script.name);
+    if let Some(by) = &by {
+        environment.warn(&format!(
+            "{}: script `{}` is not called: {by} disables it",
+            script.place, script.name
+        ));
+    }
+    by.is_none()
+}
+
+/// Warns of script files that the agent could change: the agent would then write its own judge.
+///
+/// # Errors
+/// A setting is wrong.
+pub fn warn_writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<()> {
+    for open in writable(setup, scripts)? {
+        setup.environment.warn(&format!(
+            "{}: the agent can change {}, because {} is in {}; keep what guards it elsewhere",
+            open.place,
+            open.what,
+            open.file.display(),
+            open.folder.display()
+        ));
+    }
+    Ok(())
+}
+
+/// A file of the operator's hooks that the agent can change.
+pub struct WritableScript {
+    /// Place of the settings that name it.
+    place: String,
+    /// Thing that changes with it, in words.
+    pub what: String,
+    /// Program, script or list of hooks that the agent could change.
+    pub file: PathBuf,
+    /// Folder of the agent that it lies in.
+    pub folder: PathBuf,
+}
+
+/// Finds the files of scripts, and those that list scripts, where the agent can write.
+///
+/// # Errors
+/// A setting is wrong.
+pub fn writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<Vec<WritableScript>> {
+    let (environment, paths, config) = (&setup.environment, &setup.paths, &setup.config);
+    let home = environment.home_or_empty();
+    let HooksConfig { claude, .. } = config.section()?;
+    let base = Base {
+        home: &home,
+        settings: &paths.config,
+    };
+    let folders = agent_folders(setup)?;
+    let within = |file: &Path| folders.iter().find(|folder| is_within(file, folder));
+    let mut found = Vec::new();
+    for file in claude.iter().map(|file| base.path(file)) {
+        if let Some(folder) = within(&file) {
+            found.push(WritableScript {
+                place: place(config, &["claude"]),
+                what: "which hooks are called".to_owned(),
+                folder: folder.clone(),
+                file,
+            });
+        }
+    }
+    for script in scripts {
+        let mut files = script.named_files(&home, &paths.workspace);
+        files.extend(
+            script
+                .command
+                .first()
+                .and_then(|program| environment.find_program(program)),
+        );
+        let open = files
+            .into_iter()
+            .find_map(|file| Some((within(&file)?.clone(), file)));
+        found.extend(open.map(|(folder, file)| WritableScript {
+            place: script.place.clone(),
+            what: format!("what script `{}` does", script.name),
+            file,
+            folder,
+        }));
+    }
+    Ok(found)
+}
+
+/// Whether a file is in a folder, by its name or by the targets of symlinks on the way. Write
+/// access to a symlink is write access to the file.
+fn is_within(file: &Path, folder: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    let own = file.parent().and_then(real).zip(file.file_name());
+    let own = own.map(|(parent, name)| parent.join(name));
+    let below = |path: &Path| {
+        let rest = path.strip_prefix(folder).ok();
+        let first = rest.and_then(|rest| rest.components().next());
+        first.is_some_and(|first| matches!(first, Component::Normal(_)))
+    };
+    [Some(file.to_owned()), own, real(file)]
+        .iter()
+        .flatten()
+        .any(|path| below(path))
+}
+
+/// Returns why the program of a script cannot be started, as far as that can be seen.
+fn missing(environment: &OperatorEnvironment, script: &Script) -> Option<String> {
+    let program = Path::new(script.command.first()?);
+    let shown = program.display();
+    if program.is_absolute() {
+        if !program.exists() {
+            return Some(format!("`{shown}` does not exist"));
+        }
+        return (!is_program(program))
+            .then(|| format!("`{shown}` is not executable; try `chmod +x {shown}`"));
+    }
+    let is_found = environment.find_program(program.as_os_str()).is_some();
+    (!is_found).then(|| format!("there is no program `{shown}` in PATH"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_can_be_changed_counts_as_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (workspace, other) = (root.join("w"), root.join("other"));
+        for folder in [&workspace, &other] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("own"), "").unwrap();
+        }
+        let link = |target: &Path, at: &Path| std::os::unix::fs::symlink(target, at).unwrap();
+        link(&other.join("own"), &workspace.join("out"));
+        link(&other, &workspace.join("folder"));
+        link(&workspace.join("own"), &other.join("in"));
+        link(&workspace, &root.join("link"));
+        for (file, expected) in [
+            ("w/own", true),
+            ("other/own", false),
+            ("w/out", true),
+            ("w/folder/own", true),
+            ("other/in", true),
+            ("link/own", true),
+            ("link/out", true),
+            ("w/../other/own", false),
+            ("w", false),
+            ("none/x", false),
+        ] {
+            assert_eq!(is_within(&root.join(file), &workspace), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_taken_counts_on() {
+        let taken = ["a-1", "a-2", "b-3"].map(str::to_owned).into();
+        assert_eq!(free_name("a-1", &taken), "a-3");
+        assert_eq!(free_name("b-7", &taken), "b-1");
+    }
+}

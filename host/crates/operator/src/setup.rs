@@ -1,0 +1,180 @@
+//! The setup of the operator for one workspace: folders, settings, the project where it is trusted,
+//! secrets.
+
+use std::sync::{Arc, OnceLock};
+
+use super::environment::OperatorEnvironment;
+use super::project;
+use super::secrets::OperatorSecrets;
+use super::settings::ModelSelection;
+use super::usage::{Usage, bail_usage};
+use rind_lib::agent::{AgentConfig, ArchivalConfig, SubagentsConfig, check_archival};
+use rind_lib::config::{Config, Layer, PluginsConfig, Section};
+use rind_lib::grant::held::HeldFolder;
+use rind_lib::host;
+use rind_lib::model::Models;
+use rind_lib::paths::{HOME_VARIABLE, Paths};
+use rind_lib::price::Prices;
+use rind_lib::provider::{ProviderConfig, ProvidersConfig};
+use rind_lib::script::HooksConfig;
+use rind_lib::tool::policy::ToolPolicy;
+use rind_lib::tool::sandbox::SandboxConfig;
+use rind_package::signature::InstallConfig;
+
+/// Sections of the user's settings.
+pub const SECTIONS: &[&str] = &[
+    AgentConfig::NAME,
+    ArchivalConfig::NAME,
+    SubagentsConfig::NAME,
+    ProviderConfig::NAME,
+    ProvidersConfig::NAME,
+    Models::NAME,
+    ToolPolicy::NAME,
+    PluginsConfig::NAME,
+    Prices::NAME,
+    SandboxConfig::NAME,
+    InstallConfig::NAME,
+    HooksConfig::NAME,
+];
+
+/// The setup of the operator for one workspace.
+///
+/// Read once when a command starts; everything that the operator decides about a run is derived
+/// from it.
+#[derive(Clone, Debug)]
+pub struct OperatorSetup {
+    /// Surroundings of the program.
+    pub environment: Arc<OperatorEnvironment>,
+    /// Folders.
+    pub paths: Paths,
+    /// Settings.
+    pub config: Config,
+    /// The project's own folder, when it is trusted.
+    pub project: Option<Arc<HeldFolder>>,
+    /// Secrets, once they were needed.
+    secrets: OnceLock<Arc<OperatorSecrets>>,
+}
+
+impl OperatorSetup {
+    /// Makes a setup of settings that were read before.
+    #[must_use]
+    pub fn new(environment: Arc<OperatorEnvironment>, paths: Paths, config: Config) -> Self {
+        Self {
+            environment,
+            paths,
+            config,
+            project: None,
+            secrets: OnceLock::new(),
+        }
+    }
+
+    /// Reads the settings: the user's file, then those of the `project` when it is trusted, then
+    /// the user's for this project, then those of this run.
+    ///
+    /// # Errors
+    /// A file cannot be read, or a setting is unknown or wrong.
+    pub fn read(
+        environment: Arc<OperatorEnvironment>,
+        paths: Paths,
+        model: &ModelSelection,
+        project: Option<Arc<HeldFolder>>,
+    ) -> anyhow::Result<Self> {
+        let mut layers = Layer::files(&paths.user_config())?;
+        if let Some(project) = &project {
+            layers.extend(project::layers(&paths, project)?);
+        }
+        layers.extend(Layer::file(&paths.workspace_config())?);
+        for flag in &model.set {
+            layers.push(Layer::flag(flag)?);
+        }
+        let config = Config::new(layers);
+        config.check_known(SECTIONS)?;
+        if let Err(why) = check_archival(&config.section()?, &config.section()?) {
+            let place = config.places(&["archival", "enabled"]).pop();
+            let place = place.map_or_else(String::new, |place| format!("{place}: "));
+            bail_usage!("{place}{why}");
+        }
+        let setup = Self {
+            project,
+            ..Self::new(environment, paths, config)
+        };
+        // Before there is a session that nothing happens in.
+        setup.agent_config()?;
+        Ok(setup)
+    }
+
+    /// Returns the settings of agents.
+    ///
+    /// # Errors
+    /// One of them is wrong.
+    pub fn agent_config(&self) -> anyhow::Result<AgentConfig> {
+        let config = &self.config;
+        Ok(AgentConfig {
+            archival: config.section()?,
+            subagents: config.section()?,
+            prices: config.section()?,
+            ..config.section()?
+        })
+    }
+
+    /// Returns the same setup with secrets that are read again, after they were changed.
+    #[must_use]
+    pub fn with_secrets_unread(mut self) -> Self {
+        self.secrets = OnceLock::new();
+        self
+    }
+
+    /// Returns the secrets, which are read when they are first wanted.
+    ///
+    /// # Errors
+    /// Their file is wrong, or others can read it.
+    pub fn secrets(&self) -> anyhow::Result<Arc<OperatorSecrets>> {
+        if let Some(secrets) = self.secrets.get() {
+            return Ok(secrets.clone());
+        }
+        let secrets = OperatorSecrets::read(&self.environment, &self.paths.config)?;
+        Ok(self.secrets.get_or_init(|| Arc::new(secrets)).clone())
+    }
+}
+
+/// Refuses a workspace that overlaps with Rind's own folders, and names the remedies.
+///
+/// # Errors
+/// They overlap.
+pub fn check_apart(paths: &Paths) -> anyhow::Result<()> {
+    host::check_apart(paths).map_err(|error| match error {
+        host::Error::Overlap { workspace, own } => Usage(format!(
+            "the workspace {} and Rind's own folder {} overlap, so tools and plugins could access sessions and grants; choose \
+             a subfolder with --workspace, or move Rind's folders with {HOME_VARIABLE}",
+            workspace.display(),
+            own.display()
+        ))
+        .into(),
+        other => other.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::secrets::FILE_NAME;
+
+    #[test]
+    fn secrets_are_read_once_until_they_are_to_be_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = Paths::under(folder.path(), folder.path());
+        fs::create_dir_all(&paths.config).unwrap();
+        let setup = OperatorSetup::new(Arc::default(), paths, Config::default());
+        assert_eq!(setup.secrets().unwrap().variable("KEY"), None);
+        let file = setup.paths.config.join(FILE_NAME);
+        fs::write(&file, "KEY = \"value-1234\"\n").unwrap();
+        fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+        assert_eq!(setup.secrets().unwrap().variable("KEY"), None);
+        let again = setup.with_secrets_unread();
+        let value = again.secrets().unwrap().variable("KEY");
+        assert_eq!(value.as_deref(), Some("value-1234"));
+    }
+}

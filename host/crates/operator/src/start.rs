@@ -1,0 +1,318 @@
+//! Starts a run: from its settings to a host, in the order in which the operator's rules must hold.
+//!
+//! Trust comes before the project's settings are read, settings before a model is chosen, and the
+//! guards are checked before anything is opened. A program that shows the run implements
+//! [`RunFrontend`].
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use futures_util::future::BoxFuture;
+use tokio::task::JoinHandle;
+
+use super::confinement::{self, CommandConfinement};
+use super::host::{HostParts, OperatorHost};
+use super::load::PluginLoad;
+use super::machine::OperatorMachine;
+use super::project::{self, AskProject};
+use super::settings::{PluginSelection, RunSettings};
+use super::setup::{OperatorSetup, check_apart};
+use super::usage::bail_usage;
+use super::{grants, model, plugin_flags, skills};
+use rind_lib::grant::ask::{Ask, GrantOptions};
+use rind_lib::grant::decide::GrantFlag;
+use rind_lib::host::Session;
+use rind_lib::plugin::load::{OnCompile, PluginSet};
+use rind_lib::plugin::startable::StartableSet;
+use rind_lib::provider::Selected;
+use rind_lib::session::{Resolved, SessionStore};
+use rind_lib::skill::{Skills, discover};
+use rind_lib::tool::approval::Approver;
+use rind_lib::tool::builtin::Commands;
+use rind_lib::tool::policy::PolicyMode;
+
+/// The front end of a run while it starts: answers questions and shows the plugins that were left
+/// out.
+///
+/// The defaults ask no questions and show nothing, which suits a server.
+pub trait RunFrontend: Send + Sync {
+    /// Returns the implementation that asks whether a project is trusted.
+    fn ask_project(&self) -> Option<&dyn AskProject> {
+        None
+    }
+
+    /// Returns the implementation that asks for permissions of plugins.
+    fn ask_plugin(&self) -> Option<Arc<dyn Ask>> {
+        None
+    }
+
+    /// Has a model chosen where none is set up. `None` continues without one.
+    fn choose_model<'a>(
+        &'a self,
+        _setup: &'a OperatorSetup,
+    ) -> BoxFuture<'a, anyhow::Result<Option<Selected>>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// Returns a function that is called before a component is compiled.
+    fn on_compile(&self) -> Option<OnCompile> {
+        None
+    }
+
+    /// Shows which plugins do not run.
+    fn show_plugins(&self, _plugins: &PluginSet) {}
+
+    /// Shows which skills are not used.
+    fn show_skills(&self, _skills: &Skills) {}
+
+    /// Returns names that no skill may take, because the program has commands of these names.
+    fn reserved_names(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+}
+
+/// Parts that a run is opened with.
+pub struct PreparedRun {
+    /// Setup of the operator.
+    pub setup: OperatorSetup,
+    /// Plugins that were loaded, with every guard among them.
+    pub plugins: StartableSet,
+    /// Skills that were found.
+    pub skills: Arc<Skills>,
+    selection: PluginSelection,
+    mode: PolicyMode,
+    provider: Selected,
+    /// Whole id of the session to continue.
+    resume: Option<String>,
+    confinement: JoinHandle<anyhow::Result<CommandConfinement>>,
+}
+
+/// A host with the parts that belong to it.
+pub struct ReadyRun {
+    /// Host that sessions are opened on.
+    pub host: OperatorHost,
+    /// Setup of the operator.
+    pub setup: OperatorSetup,
+    /// The way in which commands run.
+    pub commands: Commands,
+    /// The model and why it is this one, in words.
+    pub chosen: String,
+    /// Whole id of the session to go on with.
+    resume: Option<String>,
+}
+
+impl PreparedRun {
+    /// Reads the settings, chooses the model and loads the plugins.
+    ///
+    /// # Errors
+    /// A setting is wrong, the model cannot be used, or a guard does not run.
+    pub async fn new(settings: RunSettings, frontend: &dyn RunFrontend) -> anyhow::Result<Self> {
+        let RunSettings {
+            environment,
+            paths,
+            model,
+            plugins: selection,
+            resume,
+            mode,
+        } = settings;
+        check_apart(&paths)?;
+        let (by_flag, ask) = (selection.trust_project, frontend.ask_project());
+        let project = project::trusted(&environment, &paths, by_flag, ask).await?;
+        plugin_flags::check_places(&selection)?;
+        let mut setup = OperatorSetup::read(environment, paths, &model, project)?;
+        let resume = resume.map(|wanted| resolve(&setup, &wanted)).transpose()?;
+        let mut provider = model::select(&setup, &model, resume.as_ref())?;
+        if provider.is_stand_in
+            && let Some(chosen) = frontend.choose_model(&setup).await?
+        {
+            // A key may have been written to the secrets.
+            setup = setup.with_secrets_unread();
+            provider = chosen;
+        }
+        let resume = resume.map(|session| session.id);
+        let ask = frontend.ask_plugin();
+        let grants = grants::options(&setup.paths, &selection.grants, resume.clone(), ask)?;
+        let load = PluginLoad::new(&setup, &selection, grants)?.on_compile(frontend.on_compile());
+        // On a thread of its own: plugins keep this one busy while they are loaded.
+        let confinement = tokio::spawn({
+            let setup = setup.clone();
+            async move { confinement::find(&setup).await }
+        });
+        let plugins = load.load().await.context("load plugins")?;
+        load.check(&plugins)?;
+        frontend.show_plugins(&plugins);
+        let plugins = StartableSet::check(Arc::new(plugins))?;
+        let roots = skills::roots(&setup, &plugins, load.held());
+        // The files of a project may be large, and are not needed any more.
+        drop(load);
+        let machine = OperatorMachine::new(&setup.environment);
+        let skills = discover(&roots, &frontend.reserved_names(), &machine);
+        frontend.show_skills(&skills);
+        Ok(Self {
+            setup,
+            plugins,
+            skills: Arc::new(skills),
+            selection,
+            mode,
+            provider,
+            resume,
+            confinement,
+        })
+    }
+
+    /// Whether a person answers questions.
+    #[must_use]
+    pub fn has_terminal(&self) -> bool {
+        self.mode.has_terminal
+    }
+
+    /// Collects later versions of a plugin: they get the grants of this version and no more, and no
+    /// question is asked in the middle of a turn.
+    ///
+    /// # Errors
+    /// The plugin does not run, or a setting is wrong.
+    pub fn later(&self, plugin: &str) -> anyhow::Result<PluginLoad> {
+        let mut loaded = self.plugins.plugins.iter();
+        let Some(loaded) = loaded.find(|loaded| loaded.manifest.name == plugin) else {
+            bail_usage!("plugin `{plugin}` does not run, so there is nothing to watch");
+        };
+        let granted = loaded.granted.capabilities().iter();
+        let granted: Vec<String> = granted.map(ToString::to_string).collect();
+        let flag = (!granted.is_empty()).then(|| format!("{plugin}={}", granted.join(",")));
+        let flag = flag.map(|flag| flag.parse::<GrantFlag>()).transpose();
+        let grants = GrantOptions {
+            policy: grants::policy(&self.setup.paths)?,
+            flags: flag.map_err(anyhow::Error::msg)?.into_iter().collect(),
+            ..GrantOptions::default()
+        };
+        PluginLoad::new(&self.setup, &self.selection, grants)
+    }
+
+    /// Makes the host, which asks `approver` about tool calls.
+    ///
+    /// # Errors
+    /// A setting is wrong, or the parts do not fit together.
+    pub async fn host(self, approver: Arc<dyn Approver>) -> anyhow::Result<ReadyRun> {
+        let mut setup = self.setup;
+        setup.project = None;
+        let chosen = format!(
+            "model: {} ({})",
+            provider_and_model(&self.provider),
+            self.provider.why
+        );
+        let confinement = self.confinement.await.context("find a sandbox")??;
+        let commands = confinement.commands();
+        let parts = HostParts {
+            provider: self.provider,
+            plugins: self.plugins,
+            skills: self.skills,
+            mode: self.mode,
+            approver,
+            commands: commands.clone(),
+        };
+        Ok(ReadyRun {
+            host: OperatorHost::new(&setup, parts).await?,
+            setup,
+            commands,
+            chosen,
+            resume: self.resume,
+        })
+    }
+}
+
+impl ReadyRun {
+    /// Opens the session of the run.
+    ///
+    /// # Errors
+    /// It cannot be written, or the session to continue cannot be read.
+    pub fn session(&self) -> anyhow::Result<Session> {
+        self.host.session(self.resume.as_deref())
+    }
+}
+
+/// Returns provider and model, once where they are called the same.
+fn provider_and_model(selected: &Selected) -> String {
+    let provider = selected.provider.name();
+    if provider == selected.model {
+        provider.to_owned()
+    } else {
+        format!("{provider} {}", selected.model)
+    }
+}
+
+/// Resolves the session to continue. One of another folder is only gone on with by its id, and that
+/// is said.
+fn resolve(setup: &OperatorSetup, wanted: &str) -> anyhow::Result<Resolved> {
+    let paths = &setup.paths;
+    let store = SessionStore::new(paths.sessions());
+    let session = store.about(&store.resolve_in(wanted, &paths.workspace)?)?;
+    let before = &session.workspace;
+    if !before.as_os_str().is_empty() && *before != paths.workspace {
+        setup.environment.warn(&format!(
+            "session {} worked in {} so far; it goes on in {}",
+            session.id,
+            before.display(),
+            paths.workspace.display()
+        ));
+    }
+    Ok(session)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::settings::ModelSelection;
+    use rind_lib::paths::Paths;
+    use rind_lib::plugin::Error;
+    use rind_lib::tool::approval::DenyAll;
+
+    /// A program that asks no questions and shows nothing.
+    struct Embedder;
+
+    impl RunFrontend for Embedder {}
+
+    fn settings(folder: &tempfile::TempDir) -> RunSettings {
+        let root = folder.path().canonicalize().unwrap();
+        let paths = Paths::under(&root.join("home"), &root.join("work"));
+        fs::create_dir_all(&paths.config).unwrap();
+        fs::create_dir_all(&paths.workspace).unwrap();
+        RunSettings {
+            environment: Arc::default(),
+            paths,
+            model: ModelSelection {
+                provider: Some("scripted".to_owned()),
+                set: vec!["sandbox.bash=off".to_owned()],
+                ..ModelSelection::default()
+            },
+            plugins: PluginSelection::default(),
+            resume: None,
+            mode: PolicyMode::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_program_without_a_command_line_opens_a_session_by_the_operators_rules() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = PreparedRun::new(settings(&folder), &Embedder)
+            .await
+            .unwrap();
+        let nobody = Arc::new(DenyAll("nobody is asked".to_owned()));
+        let ready = run.host(nobody).await.unwrap();
+        let session = ready.session().unwrap();
+        assert!(!session.tools().is_empty());
+        session.close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn without_a_plugin_that_the_policy_requires_no_run_is_prepared() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(&folder);
+        let policy = "[plugins.guard]\nrequire = true\n";
+        fs::write(settings.paths.user_policy(), policy).unwrap();
+        let refused = PreparedRun::new(settings, &Embedder).await.err().unwrap();
+        let refused = refused.downcast::<Error>().unwrap();
+        assert!(matches!(refused, Error::Required { plugin, .. } if plugin == "guard"));
+    }
+}

@@ -1,0 +1,181 @@
+//! Turns as OpenTelemetry traces, with the names of the GenAI semantic conventions.
+//!
+//! Listens to the events of a session like any other listener. A turn is a span `invoke_agent`,
+//! each of its requests a span `chat`, and each tool call a span `execute_tool`. A subagent is
+//! another `invoke_agent` below the call that started it. Hooks that changed something or failed
+//! are events of the span that they belong to.
+//!
+//! Invariants: no content leaves the process, so spans have names, numbers and outcomes, but no
+//! prompts, arguments, results, refusals or paths. Telemetry never delays a turn: events arrive
+//! through a channel, spans go to a bounded queue, and [`Telemetry::finish`] waits for the
+//! collector up to a timeout.
+//!
+//! The destination is configured with the environment variables of the OpenTelemetry specification,
+//! which the library reads itself: `OTEL_EXPORTER_OTLP_ENDPOINT`, `_HEADERS` and `_TIMEOUT` (each
+//! also as `OTEL_EXPORTER_OTLP_TRACES_…`), `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` and
+//! `OTEL_TRACES_SAMPLER`.
+//!
+//! Start from [`Telemetry`].
+
+mod attributes;
+mod names;
+mod open;
+mod outbox;
+mod tree;
+
+use std::time::Duration;
+
+use opentelemetry::trace::TracerProvider;
+use opentelemetry::{InstrumentationScope, Key, KeyValue};
+use opentelemetry_otlp::{Protocol, WithExportConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SdkTracerProvider, SpanExporter};
+use tokio::task::JoinHandle;
+
+use outbox::Outbox;
+use rind_lib::event::Stamped;
+use rind_lib::provider::install_tls;
+use tree::Tree;
+
+/// Service name if the environment sets none.
+const SERVICE: &str = "rind";
+
+/// Error that prevents telemetry from starting.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The settings of the exporter cannot be used.
+    #[error(
+        "the OpenTelemetry exporter cannot be set up ({0}); look at the variables OTEL_EXPORTER_OTLP_*"
+    )]
+    Settings(String),
+}
+
+/// Error for spans that did not reach the collector.
+#[derive(Debug, thiserror::Error)]
+#[error("{n_spans} OpenTelemetry spans were not sent: {why}")]
+pub struct Lost {
+    /// Number of lost spans.
+    pub n_spans: u64,
+    /// First error of an export, or the reason why spans were dropped.
+    pub why: String,
+}
+
+/// Builds traces from events and sends them.
+#[derive(Debug)]
+pub struct Telemetry {
+    tree: Tree,
+    outbox: Outbox,
+    sending: JoinHandle<()>,
+    /// Provider of the spans. Spans end when it is dropped.
+    _provider: SdkTracerProvider,
+}
+
+impl Telemetry {
+    /// Starts sending to the destination from the environment, over HTTP. Must be called in a Tokio
+    /// runtime.
+    pub fn start() -> Result<Self, Error> {
+        install_tls();
+        let exporter = opentelemetry_otlp::SpanExporter::builder()
+            .with_http()
+            .with_protocol(Protocol::HttpBinary)
+            .build()
+            .map_err(|error| Error::Settings(without_quotes(&error.to_string())))?;
+        Ok(Self::over(exporter))
+    }
+
+    /// Starts sending with a custom exporter. Must be called in a Tokio runtime.
+    pub fn over(mut exporter: impl SpanExporter + 'static) -> Self {
+        let resource = resource();
+        exporter.set_resource(&resource);
+        let (outbox, spans) = Outbox::new();
+        let provider = SdkTracerProvider::builder()
+            .with_span_processor(outbox.clone())
+            .with_resource(resource)
+            .build();
+        let scope = InstrumentationScope::builder(SERVICE)
+            .with_version(env!("CARGO_PKG_VERSION"))
+            .build();
+        Self {
+            tree: Tree::new(provider.tracer_with_scope(scope)),
+            sending: tokio::spawn(outbox.clone().send(exporter, spans)),
+            outbox,
+            _provider: provider,
+        }
+    }
+
+    /// Processes an event. Never blocks.
+    pub fn take(&mut self, event: &Stamped) {
+        self.tree.take(event);
+    }
+
+    /// Ends all spans, and waits at most `limit` until they are sent.
+    ///
+    /// # Errors
+    /// Some spans did not reach the collector, now or earlier.
+    pub async fn finish(mut self, limit: Duration) -> Result<(), Lost> {
+        self.tree.close();
+        self.outbox.close();
+        let has_ended = tokio::time::timeout(limit, &mut self.sending).await.is_ok();
+        self.sending.abort();
+        let Some((n_spans, why)) = self.outbox.lost() else {
+            return Ok(());
+        };
+        let why = match why {
+            Some(why) => without_quotes(&why),
+            None if has_ended => "they came faster than the collector took them".to_owned(),
+            None => format!(
+                "the collector did not answer within {} s",
+                limit.as_secs_f32()
+            ),
+        };
+        Err(Lost { n_spans, why })
+    }
+}
+
+/// Returns the resource that describes this process, from the environment and defaults.
+fn resource() -> Resource {
+    let found = Resource::builder().build();
+    let get = |key: &'static str| found.get(&Key::from_static_str(key));
+    let mut builder = Resource::builder();
+    let name = get("service.name").map(|name| name.to_string());
+    if name.is_none_or(|name| name.starts_with("unknown_service")) {
+        builder = builder.with_service_name(SERVICE);
+    }
+    if get("service.version").is_none() {
+        builder =
+            builder.with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
+    }
+    builder.build()
+}
+
+/// Removes the quoted part of an error text: an endpoint URL may contain a password.
+fn without_quotes(text: &str) -> String {
+    let quoted = text
+        .split_once('\'')
+        .and_then(|(before, rest)| Some((before, rest.rsplit_once('\'')?.1)));
+    match quoted {
+        Some((before, after)) => format!("{}{after}", before.trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_quotes;
+
+    #[test]
+    fn what_is_quoted_is_not_repeated() {
+        let table = [
+            (
+                "invalid endpoint 'http://me:it's@h': bad",
+                "invalid endpoint: bad",
+            ),
+            ("no quotes", "no quotes"),
+            ("it's one", "it's one"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(without_quotes(text), expected);
+        }
+    }
+}

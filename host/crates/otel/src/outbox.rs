@@ -1,0 +1,110 @@
+//! Spans on their way to the collector: a bounded queue that never blocks the sender, and a task
+//! that exports batches from it.
+//!
+//! Invariant: a span that is not exported is counted as lost, whether the queue was full, the
+//! export failed or time ran out. The module must not know the content of the spans. Start from
+//! [`Outbox`].
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use opentelemetry::Context;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{Span, SpanData, SpanExporter, SpanProcessor};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::time::Instant;
+
+use rind_lib::lock::lock;
+
+/// Maximum number of queued spans, the specification's default. Spans beyond it are dropped, so
+/// that the memory for an unresponsive collector is bounded.
+const MAX_WAITING: usize = 2048;
+
+/// Maximum number of spans per request, the specification's default.
+const MAX_BATCH: usize = 512;
+
+/// Time that a span waits for more spans to form a batch.
+const DELAY: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug)]
+pub(super) struct Outbox(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    /// Sender of the queue; `None` after the queue is closed.
+    sender: Mutex<Option<Sender<SpanData>>>,
+    n_ended: AtomicU64,
+    n_sent: AtomicU64,
+    why: Mutex<Option<String>>,
+}
+
+impl Outbox {
+    /// Creates an empty queue. Returns it with its receiver.
+    pub(super) fn new() -> (Self, Receiver<SpanData>) {
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        let state = State {
+            sender: Mutex::new(Some(sender)),
+            n_ended: AtomicU64::new(0),
+            n_sent: AtomicU64::new(0),
+            why: Mutex::new(None),
+        };
+        (Self(Arc::new(state)), receiver)
+    }
+
+    /// Closes the queue for new spans. Queued spans are still sent.
+    pub(super) fn close(&self) {
+        lock(&self.0.sender).take();
+    }
+
+    /// Returns the number of lost spans with the reason, if there are any.
+    pub(super) fn lost(&self) -> Option<(u64, Option<String>)> {
+        let n_ended = self.0.n_ended.load(Ordering::Acquire);
+        let n_lost = n_ended.saturating_sub(self.0.n_sent.load(Ordering::Acquire));
+        (n_lost > 0).then(|| (n_lost, lock(&self.0.why).clone()))
+    }
+
+    /// Exports batches until the queue is closed and empty.
+    pub(super) async fn send(self, exporter: impl SpanExporter, mut spans: Receiver<SpanData>) {
+        let mut batch = Vec::new();
+        while spans.recv_many(&mut batch, MAX_BATCH).await > 0 {
+            let until = Instant::now() + DELAY;
+            while batch.len() < MAX_BATCH {
+                let room = MAX_BATCH - batch.len();
+                let more = tokio::time::timeout_at(until, spans.recv_many(&mut batch, room));
+                if !matches!(more.await, Ok(1..)) {
+                    break;
+                }
+            }
+            let n_spans = batch.len() as u64;
+            match exporter.export(std::mem::take(&mut batch)).await {
+                Ok(()) => drop(self.0.n_sent.fetch_add(n_spans, Ordering::AcqRel)),
+                Err(error) => drop(lock(&self.0.why).get_or_insert(error.to_string())),
+            }
+        }
+    }
+}
+
+impl SpanProcessor for Outbox {
+    fn on_start(&self, _span: &mut Span, _context: &Context) {}
+
+    fn on_end(&self, span: SpanData) {
+        if !span.span_context.is_sampled() {
+            return;
+        }
+        self.0.n_ended.fetch_add(1, Ordering::AcqRel);
+        if let Some(sender) = &*lock(&self.0.sender) {
+            // If the queue is full, the span is dropped; the counters show the loss.
+            let _ = sender.try_send(span);
+        }
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _timeout: Duration) -> OTelSdkResult {
+        self.close();
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! Builds spans from events: one span per part of a turn.
+//!
+//! Owns which spans are open and how they nest; the tree of parts itself comes from the events
+//! ([`Part`]), and the attributes from `attributes`. A part that gets no end event ends with the
+//! agent that contains it. It must not know how spans are sent. Start from [`Tree`].
+
+use std::collections::HashMap;
+use std::time::SystemTime;
+
+use opentelemetry::trace::{Span as _, SpanKind, TraceContextExt, Tracer};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_sdk::trace::SdkTracer;
+
+use super::attributes::{access, begun, ended, hook, number, word};
+use super::names as n;
+use super::open::Open;
+use rind_lib::event::{Event, Part, Stamped};
+use rind_lib::point::trace::TraceOutcome;
+
+#[derive(Debug)]
+pub(super) struct Tree {
+    tracer: SdkTracer,
+    provider: String,
+    open: HashMap<Part, Open>,
+    /// Context of the last finished turn of the main agent, the parent for its archival.
+    ended: Context,
+    last: SystemTime,
+}
+
+impl Tree {
+    pub(super) fn new(tracer: SdkTracer) -> Self {
+        Self {
+            tracer,
+            provider: String::new(),
+            open: HashMap::new(),
+            ended: Context::new(),
+            last: SystemTime::now(),
+        }
+    }
+
+    /// Ends all open spans.
+    pub(super) fn close(&mut self) {
+        self.cut(|_| true);
+    }
+
+    /// Ends the spans of parts that get no end event of their own.
+    fn cut(&mut self, is_over: impl Fn(&Part) -> bool) {
+        for (_, open) in self.open.extract_if(|part, _| is_over(part)) {
+            open.cut(self.last);
+        }
+    }
+
+    pub(super) fn take(&mut self, stamped: &Stamped) {
+        self.last = SystemTime::from(stamped.at);
+        if let Event::SessionOpened { provider, .. } = &stamped.event {
+            self.provider.clone_from(provider);
+        }
+        if let Some(part) = Part::begun(stamped) {
+            self.begin(part, stamped);
+        } else if let Some(part) = Part::ended(stamped) {
+            self.end(&part, stamped);
+        } else if let Some(part) = self.above(stamped) {
+            self.within(part, stamped);
+        }
+    }
+
+    fn above(&self, stamped: &Stamped) -> Option<Part> {
+        Part::above(stamped, |part| self.open.contains_key(part))
+    }
+
+    fn begin(&mut self, part: Part, stamped: &Stamped) {
+        let above = self.above(stamped).and_then(|above| self.open.get(&above));
+        let context = above.map(|above| above.context.clone());
+        let (context, is_turn) = match &stamped.event {
+            // The span of a subagent began with `subagent-start`.
+            Event::TurnStart { .. } if !stamped.is_main() && context.is_some() => return,
+            Event::TurnStart { .. } => (Context::new(), true),
+            Event::SubagentStart { .. } => (context.unwrap_or_default(), true),
+            Event::ArchiveStart { .. } => {
+                let is_after = context.is_none();
+                (context.unwrap_or_else(|| self.ended.clone()), is_after)
+            }
+            // A request for a summary may start after the turn during which it was prepared has
+            // ended.
+            Event::RequestStart { .. } => (context.unwrap_or_else(|| self.ended.clone()), false),
+            _ => match context {
+                Some(context) => (context, false),
+                None => return,
+            },
+        };
+        if let Part::Agent(agent) = &part {
+            self.cut(|part| part.agent() == agent);
+        }
+        let open = self.start(stamped, &context, is_turn);
+        self.open.insert(part, open);
+    }
+
+    fn start(&self, stamped: &Stamped, parent: &Context, is_turn: bool) -> Open {
+        let (name, mut attributes) = begun(stamped, &self.provider);
+        if let Some(session) = &stamped.session {
+            attributes.push(KeyValue::new(n::GEN_AI_CONVERSATION_ID, session.clone()));
+        }
+        attributes.push(KeyValue::new(n::TURN, i64::from(stamped.turn)));
+        if stamped.step > 0 {
+            attributes.push(KeyValue::new(n::STEP, i64::from(stamped.step)));
+        }
+        let kind = match &stamped.event {
+            Event::RequestStart { .. } => SpanKind::Client,
+            _ => SpanKind::Internal,
+        };
+        let builder = self.tracer.span_builder(name);
+        let builder = builder
+            .with_kind(kind)
+            .with_start_time(stamped.at)
+            .with_attributes(attributes);
+        let span = self.tracer.build_with_context(builder, parent);
+        let context = Context::new().with_remote_span_context(span.span_context().clone());
+        Open::new(span, context, is_turn)
+    }
+
+    fn end(&mut self, part: &Part, stamped: &Stamped) {
+        let Some(mut open) = self.open.remove(part) else {
+            return;
+        };
+        ended(&mut open, &stamped.event);
+        if let Event::TurnEnd { .. } = stamped.event {
+            self.ended = open.context.clone();
+            // Subagents that are still open end with the turn.
+            self.close();
+        } else if open.hooks.is_some() {
+            self.cut(|below| below.agent() == part.agent());
+        }
+        open.end(self.last);
+    }
+
+    fn within(&mut self, above: Part, stamped: &Stamped) {
+        let agent = &stamped.agent;
+        let turn = match Part::Agent(agent.clone()) {
+            turn if self.open.contains_key(&turn) => turn,
+            // Archival runs after the end of the turn.
+            _ => Part::Aside(agent.clone()),
+        };
+        let part = match &stamped.event {
+            Event::Assessed { .. } | Event::TurnEnd { .. } | Event::Error { .. } => turn,
+            Event::Retry { .. } => {
+                let is_own = |part: &&Part| matches!(part, Part::Request(of, _) if of == agent);
+                let mut requests = self.open.keys().filter(is_own);
+                match (requests.next(), requests.next()) {
+                    (Some(only), None) => only.clone(),
+                    _ => turn,
+                }
+            }
+            Event::Hook { record } if record.was_called() => {
+                let hooks = self
+                    .open
+                    .get_mut(&turn)
+                    .and_then(|turn| turn.hooks.as_mut());
+                if let Some((n_hooks, micros)) = hooks {
+                    *n_hooks += 1;
+                    *micros += record.micros;
+                }
+                above
+            }
+            _ => above,
+        };
+        let at = self.last;
+        let Some(open) = self.open.get_mut(&part) else {
+            return;
+        };
+        match &stamped.event {
+            Event::Assessed { decision, .. } => open.set(n::DECISION, word(decision)),
+            Event::TurnEnd { .. } => ended(open, &stamped.event),
+            Event::Error { place, .. } => open.fail(place.clone()),
+            Event::ToolStart { effect_class, .. } if matches!(part, Part::Call(..)) => {
+                open.set(n::EFFECT_CLASS, effect_class.to_string());
+                open.note(n::TOOL_START, at, Vec::new());
+            }
+            Event::Retry {
+                attempt, delay_ms, ..
+            } => {
+                let attempt = KeyValue::new(n::ATTEMPT, i64::from(*attempt));
+                let delay = KeyValue::new(n::DELAY_MS, number(*delay_ms));
+                open.note(n::RETRY, at, vec![attempt, delay]);
+            }
+            Event::Hook { record } if record.outcome != TraceOutcome::Pass => {
+                open.note(n::HOOK, at, hook(record));
+            }
+            Event::Access { record } if record.is_news() => {
+                open.note(n::ACCESS, at, access(record));
+            }
+            _ => {}
+        }
+    }
+}

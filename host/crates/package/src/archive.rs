@@ -1,0 +1,266 @@
+//! Reads `.tar.gz` and `.tar` archives into memory; nothing is written to disk.
+//!
+//! An archive is refused if other tar programs could read it differently, because the files that a
+//! person reviewed must be the ones that are installed: torn archives, trailing data, duplicate
+//! names, sparse files, and global settings that rename or resize entries.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use flate2::read::MultiGzDecoder;
+use tar::{Archive, EntryType, PaxExtensions};
+
+use super::contents::{Contents, Files, MAX_BYTES, MAX_FILES, names, names_of_any_depth};
+use rind_lib::plugin::manifest::FILE_NAME;
+
+/// Magic number of gzip.
+pub(super) const MAGIC: &[u8] = &[0x1f, 0x8b];
+
+/// Magic of an uncompressed tar header, and its offset.
+const TAR_MAGIC: &[u8] = b"ustar";
+const TAR_MAGIC_AT: usize = 257;
+
+/// Mode bits for setuid and setgid.
+pub(super) const SET_ID: u32 = 0o6000;
+
+/// Maximum decompressed size of an archive, including tar headers.
+const MAX_DECOMPRESSED_BYTES: u64 = MAX_BYTES + (MAX_FILES as u64) * 2048;
+
+/// Maximum size of a global pax header. `git archive` writes one of 52 bytes.
+const MAX_SETTINGS_BYTES: u64 = 64 << 10;
+
+/// Prefix of pax keys for sparse files.
+const SPARSE: &[u8] = b"GNU.sparse.";
+
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    pub(super) files: Files,
+    /// Entries that are not regular files, each with a description. Their content is not in
+    /// `files`.
+    pub(super) odd: BTreeMap<Vec<String>, &'static str>,
+    /// Directories that were skipped.
+    pub(super) hidden: BTreeSet<Vec<String>>,
+}
+
+/// Function that decides whether an entry is skipped: given the directories on the entry's path,
+/// returns the length of the prefix that names the skipped directory.
+pub(super) type Hides = fn(&[String]) -> Option<usize>;
+
+/// Whether a file begins like an archive.
+pub(super) fn is_archive(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC) || is_tar(bytes)
+}
+
+fn is_tar(bytes: &[u8]) -> bool {
+    let rest = bytes.get(TAR_MAGIC_AT..);
+    rest.is_some_and(|rest| rest.starts_with(TAR_MAGIC))
+}
+
+/// Directory that macOS adds to archives, with the attributes of every file.
+const MAC_FOLDER: &str = "__MACOSX";
+
+/// Reads the plugin in an archive of its directory, or of the directory's content. `origin` is only
+/// used in messages.
+pub(super) fn read(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
+    let of_mac = |folders: &[String]| (folders.first()? == MAC_FOLDER).then_some(1);
+    let entries = entries(bytes, of_mac).and_then(|entries| match entries.odd.first_key_value() {
+        Some((names, what)) => {
+            let shown = names.join("/");
+            bail!(
+                "`{}` {what}; plugins are made of plain files",
+                shown.escape_debug()
+            )
+        }
+        None => Ok(entries.files),
+    });
+    let files = entries.with_context(|| format!("cannot read {}", origin.display()))?;
+    Contents::pick(plugin_in(files, origin)?, origin)
+}
+
+/// Reads all entries of an archive, except those in directories that `hides` skips. Refuses
+/// archives that are too large or torn, that have a path outside of the archive's root, or that
+/// other programs would read differently.
+pub(super) fn entries(bytes: &[u8], hides: Hides) -> anyhow::Result<Entries> {
+    match is_tar(bytes) {
+        true => unpacked(bytes, hides),
+        // A gzip file may have several members, and gzip tools read all of them.
+        false => unpacked(MultiGzDecoder::new(bytes), hides),
+    }
+}
+
+/// Reader that records whether the end of the input was reached.
+struct Watched<R> {
+    inner: io::Take<R>,
+    is_ended: bool,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n_read = self.inner.read(buffer)?;
+        self.is_ended |= n_read == 0 && !buffer.is_empty();
+        Ok(n_read)
+    }
+}
+
+impl<R: Read> Watched<R> {
+    /// Checks that the archive ends with its end-of-archive blocks and that no data follows. A
+    /// truncated archive could be missing a restriction, and other programs do not list trailing
+    /// data.
+    fn check_end(mut self) -> anyhow::Result<()> {
+        let is_torn = self.is_ended && self.inner.limit() > 0;
+        ensure!(!is_torn, "it is torn: the blocks that end it are missing");
+        let mut buffer = [0; 8192];
+        loop {
+            // Read to the end, so that the gzip checksum is verified too.
+            let n_read = self.read(&mut buffer).context("it is torn")?;
+            if n_read == 0 {
+                break;
+            }
+            let mut rest = buffer.iter().take(n_read);
+            ensure!(
+                rest.all(|byte| *byte == 0),
+                "something stands behind its end, which other programs do not show; pack it anew"
+            );
+        }
+        ensure!(
+            self.inner.limit() > 0,
+            "it decompresses to more than {} MiB",
+            MAX_DECOMPRESSED_BYTES >> 20
+        );
+        Ok(())
+    }
+}
+
+fn unpacked<R: Read>(reader: R, hides: Hides) -> anyhow::Result<Entries> {
+    let mut archive = Archive::new(Watched {
+        inner: reader.take(MAX_DECOMPRESSED_BYTES),
+        is_ended: false,
+    });
+    let mut read = Entries::default();
+    let mut bytes_left = MAX_BYTES;
+    let mut number = 0;
+    for entry in archive.entries()? {
+        let mut entry = entry.context("it is torn, or no archive")?;
+        if entry.header().entry_type() == EntryType::XGlobalHeader {
+            check_global(&mut entry)?;
+            continue;
+        }
+        let path = entry.path_bytes().into_owned();
+        let path = String::from_utf8(path).context("it has a name that is not UTF-8")?;
+        let shown = path.escape_debug();
+        let kind = entry.header().entry_type();
+        let is_folder = kind == EntryType::Directory;
+        // An archive of a directory's content begins with the entry `./`.
+        if is_folder && path.trim_matches(['.', '/']).is_empty() && !path.contains("..") {
+            continue;
+        }
+        let mut all_names = names_of_any_depth(&path)?;
+        let n_folders = all_names.len() - usize::from(!is_folder);
+        let hidden = all_names.get(..n_folders).and_then(hides);
+        if let Some(n_names) = hidden {
+            all_names.truncate(n_names);
+            read.hidden.insert(all_names);
+            continue;
+        }
+        number += 1;
+        ensure!(number <= MAX_FILES, "it has more than {MAX_FILES} entries");
+        let names = names(&path)?;
+        for extension in entry.pax_extensions()?.into_iter().flatten() {
+            let key = extension.context("it has settings that cannot be read")?;
+            ensure!(
+                !key.key_bytes().starts_with(SPARSE),
+                "`{shown}` has holes (GNU.sparse), which are not filled; pack it without --sparse"
+            );
+        }
+        let what = match kind {
+            EntryType::Directory => continue,
+            EntryType::Regular | EntryType::Continuous if path.ends_with('/') => {
+                Some("is a folder or a file, as one takes it")
+            }
+            EntryType::Regular | EntryType::Continuous => None,
+            EntryType::Link | EntryType::Symlink => Some("is a link"),
+            _ => Some("is neither a file nor a folder"),
+        };
+        let is_set_id = entry.header().mode().is_ok_and(|mode| mode & SET_ID != 0);
+        let set_id = is_set_id.then_some("is a file that runs as somebody else (setuid)");
+        if let Some(what) = what.or(set_id) {
+            read.odd.insert(names, what);
+            continue;
+        }
+        let mut content = Vec::new();
+        let n_read = entry
+            .by_ref()
+            .take(bytes_left + 1)
+            .read_to_end(&mut content)
+            .with_context(|| format!("it is torn at `{shown}`"))?;
+        let too_large = || format!("it has more than {} MiB", MAX_BYTES >> 20);
+        bytes_left = bytes_left
+            .checked_sub(n_read as u64)
+            .with_context(too_large)?;
+        ensure!(n_read as u64 == entry.size(), "it is torn at `{shown}`");
+        let earlier = read.files.insert(names, content);
+        ensure!(earlier.is_none(), "it has `{shown}` twice");
+    }
+    archive.into_inner().check_end()?;
+    Ok(read)
+}
+
+/// Refuses a global pax header that changes paths, links or sizes of later entries: other programs
+/// apply it, and this reader does not.
+fn check_global(entry: &mut impl Read) -> anyhow::Result<()> {
+    let mut bytes = Vec::new();
+    entry
+        .take(MAX_SETTINGS_BYTES)
+        .read_to_end(&mut bytes)
+        .context("it is torn")?;
+    for extension in PaxExtensions::new(&bytes) {
+        let extension = extension.context("it has settings that cannot be read")?;
+        let key = extension.key_bytes();
+        let is_followed =
+            [&b"path"[..], b"linkpath", b"size"].contains(&key) || key.starts_with(SPARSE);
+        ensure!(
+            !is_followed,
+            "it sets `{}` for all of its entries, which programs read in different ways; pack it anew",
+            String::from_utf8_lossy(key).escape_debug()
+        );
+    }
+    Ok(())
+}
+
+/// Selects the files of the plugin: all of them, or those in the only directory with a manifest.
+/// Files outside of that directory, for example a license or the metadata that macOS adds, do not
+/// belong to the plugin.
+fn plugin_in(mut files: Files, origin: &Path) -> anyhow::Result<Files> {
+    files.retain(|names, _| {
+        let name = names.last().map(String::as_str).unwrap_or_default();
+        !name.starts_with("._") && name != ".DS_Store"
+    });
+    let is_manifest = |names: &&Vec<String>| names.last().is_some_and(|name| name == FILE_NAME);
+    let manifests: Vec<&Vec<String>> = files.keys().filter(is_manifest).collect();
+    let folder = match manifests.as_slice() {
+        [] => bail!("{} has no {FILE_NAME}", origin.display()),
+        all if all.iter().any(|names| names.len() == 1) => return Ok(files),
+        all => {
+            let mut direct = all.iter().filter(|names| names.len() == 2);
+            match (direct.next(), direct.next()) {
+                (Some(one), None) => one.first().cloned().unwrap_or_default(),
+                _ => {
+                    let places: Vec<String> = all.iter().map(|names| names.join("/")).collect();
+                    bail!(
+                        "{} has no {FILE_NAME} at its top, nor in one folder there; it has {}: unpack it, and install the folder that you \
+                         mean",
+                        origin.display(),
+                        places.join(", ").escape_debug()
+                    )
+                }
+            }
+        }
+    };
+    files.retain(|names, _| names.len() > 1 && names.first() == Some(&folder));
+    let inner = files.into_iter();
+    Ok(inner
+        .map(|(mut names, bytes)| (names.split_off(1), bytes))
+        .collect())
+}

@@ -1,0 +1,253 @@
+//! Files of one plugin, in memory.
+//!
+//! A source is read once into [`Contents`]; everything after that (digest, signature, packing,
+//! installation) uses these bytes, so that a source that changes meanwhile has no effect.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Component, Path};
+
+use anyhow::{Context, bail, ensure};
+use rustix::fs::OFlags;
+
+use rind_lib::grant::held::{self, HeldFolder};
+use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
+
+/// Path in the plugin's directory, and content of the file.
+type NamedBytes<'a> = (String, &'a [u8]);
+
+/// Maximum size of a source, and of its decompressed content. Several Python components fit.
+pub(super) const MAX_BYTES: u64 = 256 << 20;
+
+/// Maximum number of files in a source.
+pub(super) const MAX_FILES: usize = 10_000;
+
+/// Maximum depth of directories in a source.
+const MAX_DEPTH: usize = 16;
+
+/// File of a plugin with its description for people.
+const README: &str = "README.md";
+
+/// Directories of a plugin that are included with all their files.
+const FOLDERS: [&str; 2] = ["prompts", "skills"];
+
+/// Files by path, as lists of names.
+pub(crate) type Files = BTreeMap<Vec<String>, Vec<u8>>;
+
+/// Files of one plugin: manifest, component, README, prompts and skills.
+#[derive(Debug)]
+pub struct Contents {
+    pub manifest: Manifest,
+    files: Files,
+}
+
+impl Contents {
+    /// Reads a plugin's directory. Files that do not belong to the plugin, for example its sources,
+    /// are not read.
+    pub(crate) fn of_folder(folder: &Path) -> anyhow::Result<Self> {
+        let mut files = Files::new();
+        let mut read = |path: &str| -> anyhow::Result<()> {
+            let names = names(path)?;
+            let bytes = read_plain(&folder.join(path), MAX_BYTES)?;
+            files.insert(names, bytes);
+            Ok(())
+        };
+        read(FILE_NAME)?;
+        if folder.join(README).symlink_metadata().is_ok() {
+            read(README)?;
+        }
+        // A missing component is reported by the check below and by the loader.
+        let manifest = Manifest::read(folder, None)?;
+        if let Some(path) = manifest.component.as_deref() {
+            let is_there = folder.join(path).symlink_metadata().is_ok();
+            ensure!(
+                is_there,
+                "{}: the component is missing; build it with `rind plugin build {}`",
+                folder.join(path).display(),
+                folder.display()
+            );
+            read(path)?;
+        }
+        for name in FOLDERS {
+            let path = folder.join(name);
+            if path.symlink_metadata().is_err() {
+                continue;
+            }
+            let is_folder = path.symlink_metadata()?.is_dir();
+            ensure!(is_folder, "{} is not a folder", path.display());
+            let held = HeldFolder::read(&path)?;
+            let inner = held.into_files().into_iter();
+            files.extend(inner.map(|(names, bytes)| {
+                let above = std::iter::once(name.to_owned());
+                (above.chain(names).collect::<Vec<_>>(), bytes)
+            }));
+        }
+        Self::pick(files, folder)
+    }
+
+    /// Selects the files that belong to the plugin. `origin` is only used in messages.
+    pub(super) fn pick(mut files: Files, origin: &Path) -> anyhow::Result<Self> {
+        let path = origin.join(FILE_NAME);
+        let Some(text) = files.get(&vec![FILE_NAME.to_owned()]) else {
+            bail!("{} has no {FILE_NAME}", origin.display());
+        };
+        let text = std::str::from_utf8(text)
+            .with_context(|| format!("{} is not UTF-8", path.display()))?;
+        let manifest = Manifest::parse(text, &path)?;
+        let component = manifest.component.as_deref().map(names).transpose()?;
+        if let Some(component) = &component {
+            ensure!(
+                files.contains_key(component),
+                "{}: there is no `{}`, which {FILE_NAME} names as the component",
+                origin.display(),
+                component.join("/").escape_debug()
+            );
+        }
+        if let Some(bytes) = component.as_ref().and_then(|names| files.get_mut(names)) {
+            super::pack::take_manifest_out(bytes);
+        }
+        files.retain(|names, _| {
+            let first = names.first().map(String::as_str).unwrap_or_default();
+            Some(names) == component.as_ref()
+                || (names.len() == 1 && [FILE_NAME, README].contains(&first))
+                || (names.len() > 1 && FOLDERS.contains(&first))
+        });
+        let n_bytes: usize = files.values().map(Vec::len).sum();
+        ensure!(
+            n_bytes as u64 <= MAX_BYTES && files.len() <= MAX_FILES,
+            "{} has more than {} MiB or {MAX_FILES} files",
+            origin.display(),
+            MAX_BYTES >> 20
+        );
+        Ok(Self { manifest, files })
+    }
+
+    /// Returns name and version, for people.
+    pub fn title(&self) -> String {
+        format!("{} {}", self.manifest.name, self.manifest.version)
+    }
+
+    /// Returns the component and the other files, sorted.
+    pub(super) fn parts(&self) -> anyhow::Result<(Option<&[u8]>, Vec<NamedBytes<'_>>)> {
+        let component = self.manifest.component.as_deref().map(names).transpose()?;
+        let bytes = component.as_ref().and_then(|names| self.files.get(names));
+        let others = self
+            .files
+            .iter()
+            .filter(|(names, _)| Some(*names) != component.as_ref());
+        let others = others.map(|(names, bytes)| (names.join("/"), bytes.as_slice()));
+        Ok((bytes.map(Vec::as_slice), others.collect()))
+    }
+
+    /// Returns the digest over all names and contents, equal to the digest of a directory with
+    /// exactly these files.
+    pub fn digest(&self) -> String {
+        held::digest(&self.files)
+    }
+
+    /// Returns the files by path.
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+}
+
+/// Writes files into a new directory and syncs them to disk. Only their owner may read them, and
+/// none is executable.
+pub(super) fn write(files: &Files, folder: &Path) -> anyhow::Result<()> {
+    for (names, bytes) in files {
+        let path = names
+            .iter()
+            .fold(folder.to_owned(), |at, name| at.join(name));
+        let above = path.parent().unwrap_or(folder);
+        let write = || {
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(above)?;
+            let mut options = OpenOptions::new();
+            let mut file = options
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)?;
+            file.write_all(bytes)?;
+            file.sync_all()
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Splits a path within a source into names. Refuses absolute paths, `..`, and paths that are too
+/// deep.
+pub(super) fn names(path: &str) -> anyhow::Result<Vec<String>> {
+    let names = names_of_any_depth(path)?;
+    ensure!(
+        names.len() <= MAX_DEPTH,
+        "the path `{}` is refused: it is deeper than {MAX_DEPTH} folders",
+        path.escape_debug()
+    );
+    Ok(names)
+}
+
+/// Splits a path like [`names`], but without a limit on the depth, for entries that may be skipped.
+pub(super) fn names_of_any_depth(path: &str) -> anyhow::Result<Vec<String>> {
+    let refuse = || format!("the path `{}` is refused", path.escape_debug());
+    let mut names = Vec::new();
+    for component in Path::new(path).components() {
+        match component {
+            Component::CurDir => {}
+            Component::Normal(name) => names.push(name.to_string_lossy().into_owned()),
+            Component::ParentDir => bail!("{}: it has `..` in it", refuse()),
+            Component::RootDir | Component::Prefix(_) => bail!("{}: it is absolute", refuse()),
+        }
+    }
+    ensure!(!names.is_empty(), "{}: it names nothing", refuse());
+    ensure!(
+        !path.chars().any(char::is_control),
+        "{}: it has control characters",
+        refuse()
+    );
+    Ok(names)
+}
+
+/// Reads a regular file of bounded size. A symlink is refused: on another machine it would lead to
+/// another file.
+fn read_plain(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
+    let shown = path.display();
+    let is_link = path
+        .symlink_metadata()
+        .is_ok_and(|found| found.is_symlink());
+    ensure!(
+        !is_link,
+        "{shown} is a link; plugins are made of plain files"
+    );
+    let file = open(path, OFlags::NOFOLLOW).with_context(|| format!("cannot read {shown}"))?;
+    read_open(file, path, limit)
+}
+
+/// Opens a file for reading. `O_NONBLOCK` makes opening a pipe return immediately, instead of
+/// waiting for a writer.
+pub(super) fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
+    let flags = flags | OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    let options = options.read(true);
+    let options = options.custom_flags(i32::try_from(flags.bits()).unwrap_or(0));
+    options.open(path)
+}
+
+/// Reads an open regular file of bounded size.
+pub(super) fn read_open(file: File, path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
+    let shown = path.display();
+    let is_file = file.metadata().is_ok_and(|found| found.is_file());
+    ensure!(is_file, "{shown} is not a regular file");
+    let mut bytes = Vec::new();
+    file.take(limit + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read {shown}"))?;
+    ensure!(
+        bytes.len() as u64 <= limit,
+        "{shown} has more than {limit} bytes"
+    );
+    Ok(bytes)
+}

@@ -1,0 +1,106 @@
+//! Verifies installed plugins and skills when a session starts. The lock file, the keys in the
+//! settings and the bytes on disk together decide their trust.
+//!
+//! A package has the trust `package` if its signature was checked at installation, with a key that
+//! is still in the settings, and its directory contains exactly the installed files. Nothing in the
+//! directory itself can raise its trust.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::lock_file::{Entry, LockFile, Locked};
+use super::place::exchange_lock;
+use super::signature::InstallConfig;
+use rind_lib::grant::Trust;
+use rind_lib::grant::held::HeldFolder;
+use rind_lib::plugin::installed::Installed;
+
+/// Installed plugin or skill, verified.
+pub(super) struct Verified<T> {
+    pub(super) name: String,
+    pub(super) folder: PathBuf,
+    /// Entry in the lock file.
+    pub(super) locked: T,
+    pub(super) trust: Trust,
+    /// Files as installed, or the reason why they are not available.
+    pub(super) files: Result<Arc<HeldFolder>, String>,
+    pub(super) is_gone: bool,
+}
+
+/// Verifies all entries of a lock file, in the directory `all`. Reads each directory once; later
+/// loading uses the bytes that were read here.
+pub(super) fn verify_all<T: Entry>(
+    all: &Path,
+    lock_path: &Path,
+    config: &InstallConfig,
+) -> anyhow::Result<Vec<Verified<T>>> {
+    // An installation changes the directory and the lock file in two steps; the lock makes both
+    // appear at once. If nothing was ever installed, there is no lock file to open.
+    let exchange = File::open(exchange_lock(all)).ok();
+    if let Some(exchange) = &exchange {
+        let _ = exchange.lock_shared();
+    }
+    let lock = LockFile::<T>::read(lock_path)?;
+    let verified = lock.entries.iter().map(|(name, entry)| {
+        let folder = all.join(name);
+        let is_gone = folder.symlink_metadata().is_err();
+        let (files, locked) = match HeldFolder::read(&folder) {
+            Ok(held) => match lock.holding(name, held.digest()) {
+                Some(locked) => (Ok(Arc::new(held)), locked),
+                None => (
+                    Err("its files are not those that were installed".to_owned()),
+                    entry,
+                ),
+            },
+            Err(_) if is_gone => (Err("its folder is gone".to_owned()), entry),
+            Err(error) => (Err(format!("its files cannot be verified: {error}")), entry),
+        };
+        let is_trusted = |key: &str| config.keys.values().any(|own| own == key);
+        Verified {
+            name: name.clone(),
+            trust: match locked.key().is_some_and(is_trusted) {
+                true => Trust::Package,
+                false => Trust::User,
+            },
+            locked: locked.clone(),
+            folder,
+            files,
+            is_gone,
+        }
+    });
+    Ok(verified.collect())
+}
+
+/// Verifies every plugin in the lock file, in the directory `plugins`.
+pub fn verify(
+    plugins: &Path,
+    lock_path: &Path,
+    config: &InstallConfig,
+) -> anyhow::Result<Vec<Installed>> {
+    let all = verify_all::<Locked>(plugins, lock_path, config)?.into_iter();
+    let installed = all.map(|one| {
+        let Verified {
+            name,
+            folder,
+            trust,
+            files,
+            ..
+        } = one;
+        let key = one.locked.key.filter(|_| trust == Trust::User);
+        let note = key.map(|key| {
+            format!(
+                "plugin {name} is trusted as `user` and no longer as `package`: the key {key} that it was signed with is not in \
+                 [install] keys any more"
+            )
+        });
+        Installed {
+            name,
+            folder,
+            trust,
+            files,
+            note,
+        }
+    });
+    Ok(installed.collect())
+}

@@ -1,0 +1,28 @@
+//! Packages: a plugin packed into one file, and the installation of plugins and skills from such
+//! files, archives, directories and registries.
+//!
+//! A source is read once, into memory. It is checked, digested and written from there, so that a
+//! source that changes meanwhile has no effect. This module must not know the terminal: refusals
+//! are texts, and the caller asks the questions.
+//!
+//! Start from [`source::fetch`].
+
+mod archive;
+#[doc(hidden)]
+pub mod contents;
+#[doc(hidden)]
+pub mod installed;
+#[doc(hidden)]
+pub mod lock_file;
+#[doc(hidden)]
+pub mod pack;
+#[doc(hidden)]
+pub mod place;
+#[doc(hidden)]
+pub mod registry;
+#[doc(hidden)]
+pub mod signature;
+#[doc(hidden)]
+pub mod skill;
+#[doc(hidden)]
+pub mod source;

@@ -1,0 +1,268 @@
+//! `plugins.lock.toml` and `skills.lock.toml`: installed plugins and skills with their sources and
+//! digests, and the keys that names are pinned to.
+//!
+//! While a package is replaced, the file lists both the new and the previous entry, so that after a
+//! crash at any point the entry of the files on disk is known.
+//!
+//! For example:
+//!
+//! ```toml
+//! format = 1
+//!
+//! [keys]
+//! hello = "…"
+//!
+//! [plugins.hello]
+//! version = "0.1.0"
+//! source = "oci://registry.example/hello:0.1.0"
+//! digest = "blake3:…"
+//! key = "…"
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::source::Source;
+use rind_lib::disk::{read_if_present, replace_private_synced};
+
+const FORMAT: u32 = 1;
+
+/// Kind of installed thing. Each kind has its own lock file next to the directory of its packages.
+pub trait Entry: Clone + Serialize + DeserializeOwned {
+    const FILE_NAME: &'static str;
+    /// Name of the TOML table with the entries.
+    const TABLE: &'static str;
+    /// First line of the file, a comment.
+    const HEAD: &'static str;
+
+    fn digest(&self) -> &str;
+
+    /// Key that the signature was checked with.
+    fn key(&self) -> Option<&str>;
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct LockFile<T> {
+    /// Minisign keys that names are pinned to; they stay after the package is removed.
+    pub keys: BTreeMap<String, String>,
+    /// Installed packages by name.
+    pub entries: BTreeMap<String, T>,
+    /// Previous entries of packages that are being replaced: until the replacement is complete, the
+    /// files on disk may belong to either entry.
+    before: BTreeMap<String, T>,
+}
+
+/// Largest lock file, in bytes. An entry has some hundred.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// TOML table of previous entries.
+const BEFORE: &str = "before";
+
+#[derive(Serialize, Deserialize)]
+struct Written<T> {
+    format: u32,
+    #[serde(default)]
+    keys: BTreeMap<String, String>,
+    #[serde(flatten)]
+    tables: BTreeMap<String, BTreeMap<String, T>>,
+}
+
+/// Version of a lock file, which is checked before the rest is parsed.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Locked {
+    pub version: semver::Version,
+    /// Source: an absolute path, or a reference to a registry.
+    pub source: Source,
+    /// Digest of the artifact's manifest in the registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<String>,
+    pub digest: String,
+    /// Key that the signature was checked with; `None` if no key was configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+impl Entry for Locked {
+    const FILE_NAME: &'static str = "plugins.lock.toml";
+    const TABLE: &'static str = "plugins";
+    const HEAD: &'static str = "# Written by `rind plugin install`, `update` and `remove`.";
+
+    fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+}
+
+impl<T> Default for LockFile<T> {
+    fn default() -> Self {
+        Self {
+            keys: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            before: BTreeMap::new(),
+        }
+    }
+}
+
+impl<T: Entry> LockFile<T> {
+    /// Reads the file; a missing file means that nothing is installed.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let (shown, table) = (path.display(), T::TABLE);
+        let text = read_if_present(path, MAX_BYTES);
+        let Some(text) = text.with_context(|| format!("cannot read {shown}"))? else {
+            return Ok(Self::default());
+        };
+        let about = || {
+            format!(
+                "{shown} is not a lock file; move it away, remove the {table} that it names, and install them again"
+            )
+        };
+        let Format { format } = toml::from_str(&text).with_context(about)?;
+        ensure!(
+            format <= FORMAT,
+            "{shown} was written by a newer rind: it has format {format}, and this one knows {FORMAT}; use the newer one, or update \
+             this one"
+        );
+        ensure!(format == FORMAT, "{shown} has the unknown format {format}");
+        let mut file: Written<T> = toml::from_str(&text).with_context(about)?;
+        let before = file.tables.remove(BEFORE).unwrap_or_default();
+        let entries = file.tables.remove(table).unwrap_or_default();
+        if let Some(other) = file.tables.keys().next() {
+            let fault = anyhow::anyhow!("there is an unknown table `{}`", other.escape_debug());
+            return Err(fault.context(about()));
+        }
+        Ok(Self {
+            keys: file.keys,
+            entries,
+            before,
+        })
+    }
+
+    /// Returns the entry of a name whose files have this digest.
+    pub fn holding(&self, name: &str, digest: &str) -> Option<&T> {
+        let entries = [self.entries.get(name), self.before.get(name)];
+        let mut entries = entries.into_iter().flatten();
+        entries.find(|entry| entry.digest() == digest)
+    }
+
+    /// Completes a replacement that was interrupted: keeps the previous entry if the files on disk
+    /// have its digest. `digest` returns the digest of the files under a name.
+    pub fn settle(&mut self, digest: impl Fn(&str) -> Option<String>) {
+        for (name, before) in std::mem::take(&mut self.before) {
+            let is_before = digest(&name).is_some_and(|digest| digest == before.digest());
+            if is_before && let Some(entry) = self.entries.get_mut(&name) {
+                *entry = before;
+            }
+        }
+    }
+
+    /// Records an entry before `put` moves its files into place, and restores the old state if
+    /// `put` fails. In between, the file lists both entries, so that the right one is found after a
+    /// crash. The name `pinned` is pinned to the entry's key.
+    pub fn replace<R>(
+        &mut self,
+        path: &Path,
+        (name, pinned): (&str, &str),
+        new: T,
+        put: impl FnOnce() -> anyhow::Result<R>,
+    ) -> anyhow::Result<R> {
+        let mut changed = self.clone();
+        let key = new.key().map(|key| (pinned.to_owned(), key.to_owned()));
+        changed.keys.extend(key);
+        let earlier = changed.entries.insert(name.to_owned(), new);
+        changed
+            .before
+            .extend(earlier.map(|earlier| (name.to_owned(), earlier)));
+        changed.write(path)?;
+        let done = match put() {
+            Ok(done) => done,
+            Err(error) => {
+                return Err(match self.write(path) {
+                    Ok(()) => error,
+                    Err(why) => {
+                        error.context(format!("{name} is still in the lock file ({why:#})"))
+                    }
+                });
+            }
+        };
+        changed.before.clear();
+        *self = changed;
+        // If this write fails, both entries stay in the file; that is harmless, and the next
+        // command corrects it.
+        let _ = self.write(path);
+        Ok(done)
+    }
+
+    /// Writes the file atomically.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let file = Written {
+            format: FORMAT,
+            keys: self.keys.clone(),
+            tables: [(T::TABLE, &self.entries), (BEFORE, &self.before)]
+                .into_iter()
+                .filter(|(table, entries)| *table == T::TABLE || !entries.is_empty())
+                .map(|(table, entries)| (table.to_owned(), entries.clone()))
+                .collect(),
+        };
+        let text = format!("{}\n\n{}", T::HEAD, toml::to_string(&file)?);
+        replace_private_synced(path, text.as_bytes())
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn locked(digest: &str) -> Locked {
+        Locked {
+            version: semver::Version::new(1, 0, 0),
+            source: Source::new(Path::new("/x")).unwrap(),
+            manifest: None,
+            digest: digest.to_owned(),
+            key: Some(digest.to_owned()),
+        }
+    }
+
+    #[test]
+    fn while_one_is_replaced_the_file_knows_both_and_each_with_its_own_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plugins.lock.toml");
+        let mut lock = LockFile::<Locked>::default();
+        let put = || Ok(());
+        lock.replace(&path, ("a", "a"), locked("one"), put).unwrap();
+        let put = || {
+            let stopped = LockFile::<Locked>::read(&path)?;
+            for digest in ["one", "two"] {
+                let held = stopped.holding("a", digest);
+                assert_eq!(held.and_then(Entry::key), Some(digest));
+                let mut settled = stopped.clone();
+                settled.settle(|_| Some(digest.to_owned()));
+                assert_eq!(settled.entries["a"].digest, digest);
+            }
+            assert_eq!(stopped.holding("a", "three"), None);
+            Ok(())
+        };
+        lock.replace(&path, ("a", "a"), locked("two"), put).unwrap();
+        assert_eq!(LockFile::read(&path).unwrap(), lock);
+        assert_eq!(lock.holding("a", "one"), None);
+        assert_eq!(lock.keys["a"], "two");
+
+        let fails = || -> anyhow::Result<()> { anyhow::bail!("it cannot be put") };
+        let failed = lock.replace(&path, ("b", "b"), locked("three"), fails);
+        assert_eq!(failed.unwrap_err().to_string(), "it cannot be put");
+        assert_eq!(LockFile::read(&path).unwrap(), lock);
+    }
+}

@@ -1,0 +1,130 @@
+//! Packed plugins: the component, followed by all other files of the plugin as custom sections.
+//!
+//! Runtimes ignore custom sections, so a packed plugin is still a working component. A plugin of
+//! only prompts and skills is packed into an empty component.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use wasm_encoder::{CustomSection, Section};
+use wasmparser::BinaryReader;
+
+use super::contents::{Contents, Files, names};
+use rind_lib::plugin::foreign;
+use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
+
+/// Prefix of the names of custom sections with files, followed by the path within the plugin.
+const PREFIX: &str = "rind:file/";
+
+/// Magic number of WebAssembly binaries.
+pub(super) const MAGIC: &[u8] = b"\0asm";
+
+/// Empty component.
+const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+/// Packs a plugin into one file. The output is deterministic.
+pub fn pack(contents: &Contents) -> anyhow::Result<Vec<u8>> {
+    let (component, others) = contents.parts()?;
+    let (mut bytes, carried) = split(component.unwrap_or(EMPTY))?;
+    ensure!(
+        carried.is_empty(),
+        "the component is a packed plugin itself; name the component that it was made from"
+    );
+    for (path, data) in others {
+        let section = CustomSection {
+            name: Cow::Owned(format!("{PREFIX}{path}")),
+            data: Cow::Borrowed(data),
+        };
+        section.append_to(&mut bytes);
+    }
+    Ok(bytes)
+}
+
+/// Whether bytes are a packed plugin, possibly truncated.
+pub fn is_packed(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
+/// Unpacks a plugin. `origin` is only used in messages.
+pub(super) fn unpack(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
+    let shown = origin.display();
+    if let Some(message) = foreign::module(bytes) {
+        bail!("{shown} {message}");
+    }
+    let (component, mut files) =
+        split(bytes).with_context(|| format!("{shown} is not a packed plugin"))?;
+    let Some(manifest) = files.get(&vec![FILE_NAME.to_owned()]) else {
+        bail!(
+            "{shown} carries no {FILE_NAME}, so it is a component without a manifest; pack it with `rind plugin pack FOLDER`, or \
+             install the folder that has both"
+        );
+    };
+    let manifest = String::from_utf8_lossy(manifest);
+    let manifest = Manifest::parse(&manifest, &origin.join(FILE_NAME))?;
+    match manifest.component.as_deref() {
+        Some(path) => {
+            let earlier = files.insert(names(path)?, component);
+            ensure!(
+                earlier.is_none(),
+                "{shown} carries its component twice, as `{path}`"
+            );
+        }
+        None => ensure!(
+            component == EMPTY,
+            "{shown} has a component that its {FILE_NAME} does not name"
+        ),
+    }
+    Contents::pick(files, origin)
+}
+
+/// Removes the manifest from a component that `rind plugin build` made. The manifest file next to
+/// it is the effective one, and without the copy a plugin has the same digest whether it was packed
+/// or not. Other components stay unchanged.
+pub(super) fn take_manifest_out(component: &mut Vec<u8>) {
+    if let Ok((bare, carried)) = split(component)
+        && carried.len() == 1
+        && carried.contains_key(&vec![FILE_NAME.to_owned()])
+    {
+        *component = bare;
+    }
+}
+
+/// Splits the outermost sections of a binary into the component and the packed files.
+fn split(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
+    ensure!(bytes.starts_with(MAGIC), "it is not WebAssembly");
+    let mut files = Files::new();
+    let mut component = bytes.get(..EMPTY.len()).context("it is torn")?.to_vec();
+    let mut reader = BinaryReader::new(&bytes[EMPTY.len()..], EMPTY.len());
+    while !reader.eof() {
+        let start = reader.current_position();
+        let id = reader.read_u8().context("it is torn")?;
+        let n_bytes = reader.read_var_u32().context("it is torn")?;
+        let body = reader
+            .read_bytes(usize::try_from(n_bytes)?)
+            .context("it is torn")?;
+        let carried = (id == 0).then(|| carried(body)).flatten();
+        let Some((path, data)) = carried else {
+            let end = reader.current_position();
+            let whole = bytes.get(EMPTY.len()..).and_then(|all| all.get(start..end));
+            component.extend_from_slice(whole.context("it is torn")?);
+            continue;
+        };
+        let earlier = files.insert(names(path)?, data.to_vec());
+        ensure!(
+            earlier.is_none(),
+            "it carries `{}` twice",
+            path.escape_debug()
+        );
+    }
+    Ok((component, files))
+}
+
+/// Returns path and content of the file in a custom section; `None` if the section is not a packed
+/// file.
+fn carried(body: &[u8]) -> Option<(&str, &[u8])> {
+    let mut reader = BinaryReader::new(body, 0);
+    let path = reader.read_string().ok()?.strip_prefix(PREFIX)?;
+    let data = reader.read_bytes(reader.bytes_remaining()).ok()?;
+    Some((path, data))
+}

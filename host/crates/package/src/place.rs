@@ -1,0 +1,133 @@
+//! Moves a plugin or skill into the directory of all plugins or skills, or out of it, atomically.
+//!
+//! The new files are first written completely into a hidden temporary directory inside that
+//! directory, which discovery ignores. If a package is replaced, the two directories are exchanged
+//! in one system call: a session that starts meanwhile finds one or the other, so a guard is never
+//! missing. The lock file names the right one and is therefore written under the same lock,
+//! [`exchange_lock`].
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tempfile::TempDir;
+
+use super::contents::{Files, write};
+use rind_lib::disk::{exchange, private_folder};
+use rind_lib::grant::held::HeldFolder;
+
+/// Prefix of the names of temporary directories.
+const PREFIX: &str = ".install-";
+
+/// Directory inside the directory of plugins or skills for user-written files that were replaced.
+/// Discovery ignores it.
+const KEPT: &str = ".kept";
+
+/// Plugin or skill that is written completely but not yet in its final location.
+#[derive(Debug)]
+pub struct Staged {
+    _temporary: TempDir,
+    pub folder: PathBuf,
+}
+
+/// Returns the path of the lock file that is held for a few milliseconds while a directory and its
+/// entry in the lock file do not match.
+pub(crate) fn exchange_lock(all: &Path) -> PathBuf {
+    all.with_extension("exchange.lock")
+}
+
+/// Locks out sessions that read installed packages, until the returned file is dropped.
+pub fn exchanging(all: &Path) -> anyhow::Result<File> {
+    let path = exchange_lock(all);
+    let lock = || {
+        let file = File::create(&path)?;
+        file.lock()?;
+        io::Result::Ok(file)
+    };
+    lock().with_context(|| format!("cannot lock {}", path.display()))
+}
+
+/// Writes files into a directory `name` inside a hidden temporary directory of `all`, where they
+/// can be checked.
+pub fn stage(files: &Files, name: &str, all: &Path) -> anyhow::Result<Staged> {
+    let make = || {
+        // Do not chmod through a symlink: the owner of its target chose the permissions.
+        if !all.is_symlink() {
+            private_folder(all)?;
+        }
+        tempfile::Builder::new().prefix(PREFIX).tempdir_in(all)
+    };
+    let temporary = make().with_context(|| format!("cannot write {}", all.display()))?;
+    let folder = temporary.path().join(name);
+    write(files, &folder)?;
+    Ok(Staged {
+        _temporary: temporary,
+        folder,
+    })
+}
+
+/// Moves a file or directory of any kind to a location that discovery ignores. Returns its new
+/// path.
+pub fn keep(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
+    let keep = || {
+        let kept = all.join(KEPT);
+        private_folder(&kept)?;
+        let name = place.file_name().unwrap_or_default().to_string_lossy();
+        let kept = kept.join(format!("{name}-{}", rind_lib::clock::new_id()));
+        fs::rename(place, &kept)?;
+        io::Result::Ok(kept)
+    };
+    keep().with_context(|| format!("cannot move {} to {KEPT} beside it", place.display()))
+}
+
+impl Staged {
+    /// Replaces the temporary directory in a message by the source, which the reader knows and can
+    /// open.
+    pub fn in_words_of(&self, message: &str, source: &Path) -> String {
+        let (folder, source) = (self.folder.display(), source.display());
+        message.replace(&folder.to_string(), &source.to_string())
+    }
+
+    /// Moves the files to their final location. Files that were there before are removed.
+    pub fn put(self, place: &Path) -> anyhow::Result<()> {
+        let put = match place.symlink_metadata() {
+            Ok(_) => exchange(&self.folder, place),
+            Err(_) => fs::rename(&self.folder, place),
+        };
+        put.with_context(|| format!("cannot put it at {}", place.display()))
+    }
+}
+
+/// Returns the digest of a directory, if it can be read.
+pub fn digest(place: &Path) -> Option<String> {
+    let held = HeldFolder::read(place).ok()?;
+    Some(held.digest().to_owned())
+}
+
+/// Removes a file or directory atomically, without following symlinks. Returns whether there was
+/// one.
+pub fn remove(place: &Path, all: &Path) -> anyhow::Result<bool> {
+    let remove = || {
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(all)?;
+        match fs::rename(place, folder.path().join("removed")) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            moved => moved.map(|()| true),
+        }
+    };
+    match remove() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        removed => removed.with_context(|| format!("cannot remove {}", place.display())),
+    }
+}
+
+/// Removes temporary directories of an interrupted installation. The caller must hold the lock.
+pub fn clean_up(all: &Path) {
+    let entries = fs::read_dir(all).into_iter().flatten().flatten();
+    for entry in entries {
+        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            // Leftovers have no effect, and the next command tries again.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Manifests of artifacts: parsing one, and building one for a component.
+//!
+//! Only the parts that installation needs are read; unknown parts are ignored, and an artifact with
+//! anything other than one component layer is refused.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::reference::is_digest;
+
+pub(super) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
+pub(super) const CONFIG_TYPE: &str = "application/vnd.wasm.config.v0+json";
+pub(super) const LAYER_TYPE: &str = "application/wasm";
+
+/// Annotation of the manifest with the layer's signature, the text of a `.minisig` file.
+pub(super) const SIGNATURE: &str = "rind.minisig";
+
+/// Maximum size of a signature; usual ones have 300 bytes.
+pub(crate) const MAX_SIGNATURE_BYTES: u64 = 8 << 10;
+
+/// Reference from a manifest to content.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Descriptor {
+    pub(super) media_type: String,
+    pub(super) digest: String,
+    pub(super) size: u64,
+}
+
+/// Manifest of an artifact, reduced to the parts that are used. Other parts (file names, platforms,
+/// URLs) have no effect.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Manifest {
+    pub(super) schema_version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) media_type: Option<String>,
+    pub(super) config: Descriptor,
+    pub(super) layers: Vec<Descriptor>,
+    #[serde(default)]
+    pub(super) annotations: BTreeMap<String, String>,
+}
+
+impl Manifest {
+    /// Parses a manifest. Refuses artifacts that are not exactly one component.
+    pub(super) fn parse(bytes: &[u8]) -> anyhow::Result<Self> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Kind {
+            media_type: Option<String>,
+        }
+        let kind: Kind = serde_json::from_slice(bytes).context("the manifest is not JSON")?;
+        let kind = kind.media_type.unwrap_or_else(|| MANIFEST_TYPE.to_owned());
+        if kind != MANIFEST_TYPE {
+            bail!(
+                "the manifest has the type `{}`, and a plugin has `{MANIFEST_TYPE}`",
+                shown(&kind)
+            );
+        }
+        let manifest: Self = serde_json::from_slice(bytes).context("the manifest is torn")?;
+        ensure!(
+            manifest.schema_version == 2,
+            "the manifest has the version {}, and 2 is known",
+            manifest.schema_version
+        );
+        ensure!(
+            manifest.config.media_type == CONFIG_TYPE,
+            "it is an artifact of the type `{}` and no component, which has `{CONFIG_TYPE}`",
+            shown(&manifest.config.media_type)
+        );
+        Ok(manifest)
+    }
+
+    /// Returns the only layer, which is the component.
+    pub(super) fn layer(&self, max_bytes: u64) -> anyhow::Result<&Descriptor> {
+        let [layer] = self.layers.as_slice() else {
+            bail!(
+                "the manifest has {} layers, and a component is one",
+                self.layers.len()
+            );
+        };
+        ensure!(
+            layer.media_type == LAYER_TYPE,
+            "the layer has the type `{}`, and a component has `{LAYER_TYPE}`",
+            shown(&layer.media_type)
+        );
+        ensure!(
+            is_digest(&layer.digest),
+            "the layer has the digest `{}`, which is no SHA-256",
+            shown(&layer.digest)
+        );
+        ensure!(
+            layer.size <= max_bytes,
+            "the layer has {} bytes, and at most {} MiB are installed",
+            layer.size,
+            max_bytes >> 20
+        );
+        Ok(layer)
+    }
+
+    pub(super) fn signature(&self) -> anyhow::Result<Option<String>> {
+        let signature = self.annotations.get(SIGNATURE).cloned();
+        let n_bytes = signature.as_ref().map_or(0, String::len);
+        ensure!(
+            n_bytes as u64 <= MAX_SIGNATURE_BYTES,
+            "the signature has {n_bytes} bytes, at most {MAX_SIGNATURE_BYTES} are read"
+        );
+        Ok(signature)
+    }
+}
+
+/// Shortens and escapes a registry's text for a message.
+fn shown(text: &str) -> String {
+    rind_lib::text::clean(text, 100)
+}
+
+/// Returns the digest of bytes in the notation of registries.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    let mut text = "sha256:".to_owned();
+    for byte in Sha256::digest(bytes) {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

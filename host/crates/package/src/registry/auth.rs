@@ -1,0 +1,120 @@
+//! Answers the authentication challenge of a registry: with a token from its token server, or with
+//! a password.
+//!
+//! The token server may be on another host, but only with https (or on this machine, for a local
+//! registry). Headers with credentials and tokens are marked as sensitive, so that logs omit them.
+
+use anyhow::{Context, bail, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http_auth::ChallengeRef;
+use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::{Client, Url};
+use serde::Deserialize;
+
+use super::reference::is_loopback;
+use super::transfer;
+
+/// Maximum size of a token server's answer; usual tokens have 1 to 4 KiB.
+const MAX_TOKEN_BYTES: u64 = 64 << 10;
+
+/// Operator's credentials for a registry.
+pub enum Credentials {
+    Anonymous,
+    Password { user: String, password: String },
+}
+
+impl Credentials {
+    fn header(&self) -> anyhow::Result<Option<HeaderValue>> {
+        let Self::Password { user, password } = self else {
+            return Ok(None);
+        };
+        let text = STANDARD.encode(format!("{user}:{password}"));
+        secret(&format!("Basic {text}")).map(Some)
+    }
+}
+
+/// Creates a header value that is marked as sensitive, so that no log shows it.
+fn secret(text: &str) -> anyhow::Result<HeaderValue> {
+    let mut value = HeaderValue::from_str(text).context("the credentials cannot be sent")?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// Returns the header that answers a challenge, for `scope`.
+pub(super) async fn answer(
+    client: &Client,
+    challenges: &str,
+    credentials: &Credentials,
+    scope: &str,
+    is_local: bool,
+) -> anyhow::Result<Option<HeaderValue>> {
+    let challenges = http_auth::parse_challenges(challenges);
+    let challenges = challenges.map_err(|_| {
+        anyhow::anyhow!("the registry asks for credentials in a way that cannot be read")
+    })?;
+    let find = |scheme: &str| {
+        let mut all = challenges.iter();
+        all.find(|challenge| challenge.scheme.eq_ignore_ascii_case(scheme))
+    };
+    if let Some(bearer) = find("bearer") {
+        return token(client, bearer, credentials, scope, is_local)
+            .await
+            .map(Some);
+    }
+    if find("basic").is_some() {
+        return credentials.header();
+    }
+    bail!("the registry asks for credentials of a kind that is not known")
+}
+
+async fn token(
+    client: &Client,
+    challenge: &ChallengeRef<'_>,
+    credentials: &Credentials,
+    scope: &str,
+    is_local: bool,
+) -> anyhow::Result<HeaderValue> {
+    #[derive(Deserialize)]
+    struct Token {
+        token: Option<String>,
+        access_token: Option<String>,
+    }
+    let parameter = |name: &str| {
+        let mut all = challenge.params.iter();
+        let found = all.find(|(own, _)| own.eq_ignore_ascii_case(name))?;
+        Some(found.1.to_unescaped())
+    };
+    let realm = parameter("realm").context("the registry names no token server")?;
+    let mut url = Url::parse(&realm).context("the registry names a token server that is no URL")?;
+    let host = url.host_str().unwrap_or_default().to_owned();
+    let is_safe =
+        url.scheme() == "https" || (url.scheme() == "http" && is_local && is_loopback(&host));
+    ensure!(
+        is_safe && url.username().is_empty() && url.password().is_none(),
+        "the registry sends for a token to `{}`, which is not https",
+        rind_lib::text::clean(&realm, 200)
+    );
+    let service = parameter("service");
+    let service = service.iter().map(|service| ("service", service.as_str()));
+    url.query_pairs_mut()
+        .extend_pairs(service)
+        .append_pair("scope", scope);
+    let mut request = client.get(url);
+    if let Some(header) = credentials.header()? {
+        request = request.header(AUTHORIZATION, header);
+    }
+    let answer = transfer::answered(request, &host).await?;
+    let status = answer.status();
+    ensure!(
+        status.as_u16() == 200,
+        "the token server {host} answered {status}: check the credentials with `docker login`"
+    );
+    let bytes = transfer::read(answer, MAX_TOKEN_BYTES, "the token").await?;
+    let token: Token = serde_json::from_slice(&bytes)
+        .map_err(|_| anyhow::anyhow!("the token server {host} answered without a token"))?;
+    let token = token.token.or(token.access_token);
+    let token =
+        token.with_context(|| format!("the token server {host} answered without a token"))?;
+    secret(&format!("Bearer {token}"))
+}

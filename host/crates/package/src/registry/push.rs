@@ -1,0 +1,156 @@
+//! Publishes a packed plugin. The same bytes produce the same manifest.
+//!
+//! An upload goes only to the registry's own host. Content that the registry already has is not
+//! sent again.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use reqwest::Method;
+use serde_json::json;
+
+use super::artifact::{CONFIG_TYPE, SIGNATURE};
+use super::transfer::{self, Ask};
+use super::{
+    Descriptor, LAYER_TYPE, MANIFEST_TYPE, Manifest, Reference, Registry, reference, sha256,
+};
+use rind_lib::plugin::manifest::Manifest as PluginManifest;
+use rind_lib::plugin::surface::Surface;
+
+/// Creation time in the configuration. A constant, because the real time would give two artifacts
+/// of the same bytes different digests.
+const CREATED: &str = "1970-01-01T00:00:00Z";
+
+#[derive(Debug)]
+pub struct Published {
+    pub reference: Reference,
+    pub digest: String,
+    /// Whether the registry had the same artifact already.
+    pub was_there: bool,
+}
+
+impl Registry {
+    /// Publishes a packed plugin under the tag of its version, or under the reference's tag. Never
+    /// overwrites a tag with different bytes: two users could have the same version with different
+    /// content.
+    pub async fn push(
+        &mut self,
+        plugin: &PluginManifest,
+        bytes: Vec<u8>,
+        signature: Option<String>,
+    ) -> anyhow::Result<Published> {
+        self.transfer.may_push = true;
+        let tag = self.reference.tag.clone();
+        let tag = tag.unwrap_or_else(|| reference::tag_of(&plugin.version));
+        let target = self.reference.with_tag(tag.clone());
+        let config = config(&bytes)?;
+        let annotations = [
+            ("org.opencontainers.image.title", plugin.name.clone()),
+            (
+                "org.opencontainers.image.version",
+                plugin.version.to_string(),
+            ),
+            (
+                "org.opencontainers.image.description",
+                plugin.description.clone(),
+            ),
+        ];
+        let mut annotations: BTreeMap<String, String> = annotations
+            .into_iter()
+            .map(|(name, text)| (name.to_owned(), text))
+            .collect();
+        annotations.extend(signature.map(|text| (SIGNATURE.to_owned(), text)));
+        let describe = |media_type: &str, bytes: &[u8]| Descriptor {
+            media_type: media_type.to_owned(),
+            digest: sha256(bytes),
+            size: bytes.len() as u64,
+        };
+        let manifest = Manifest {
+            schema_version: 2,
+            media_type: Some(MANIFEST_TYPE.to_owned()),
+            config: describe(CONFIG_TYPE, &config),
+            layers: vec![describe(LAYER_TYPE, &bytes)],
+            annotations,
+        };
+        let text = serde_json::to_vec(&manifest).context("write the manifest")?;
+        let digest = sha256(&text);
+        let published = |was_there| Published {
+            reference: target.clone(),
+            digest: digest.clone(),
+            was_there,
+        };
+        if let Some(there) = self.digest_at(&tag).await? {
+            if there == digest {
+                return Ok(published(true));
+            }
+            bail!(
+                "{target} is there already and is something else; raise `version` in plugin.toml"
+            );
+        }
+        self.blob(config).await?;
+        self.blob(bytes).await?;
+        let ask = Ask {
+            body: Some((MANIFEST_TYPE, text.into())),
+            ..Ask::new(Method::PUT, format!("manifests/{tag}"))
+        };
+        let answer = self.transfer.send(&ask).await?;
+        transfer::expect(answer, 201, &target.to_string()).await?;
+        Ok(published(false))
+    }
+
+    async fn digest_at(&mut self, tag: &str) -> anyhow::Result<Option<String>> {
+        let ask = Ask {
+            accept: Some(MANIFEST_TYPE),
+            ..Ask::new(Method::GET, format!("manifests/{tag}"))
+        };
+        let answer = self.transfer.send(&ask).await?;
+        if answer.status().as_u16() == 404 {
+            return Ok(None);
+        }
+        let answer = transfer::expect(answer, 200, tag).await?;
+        let bytes = transfer::read(answer, super::MAX_DOCUMENT_BYTES, "the manifest").await?;
+        Ok(Some(sha256(&bytes)))
+    }
+
+    async fn blob(&mut self, bytes: Vec<u8>) -> anyhow::Result<()> {
+        let digest = sha256(&bytes);
+        let ask = Ask::new(Method::HEAD, format!("blobs/{digest}"));
+        if self.transfer.send(&ask).await?.status().is_success() {
+            return Ok(());
+        }
+        let ask = Ask::new(Method::POST, "blobs/uploads/".to_owned());
+        let answer = self.transfer.send(&ask).await?;
+        let answer = transfer::expect(answer, 202, "an upload").await?;
+        let mut url = self.transfer.location(&answer)?;
+        if !self.transfer.is_own(&url) {
+            bail!(
+                "{} wants the upload to be sent to another host, which is not done",
+                self.reference.host
+            );
+        }
+        url.query_pairs_mut().append_pair("digest", &digest);
+        let ask = Ask {
+            url: Some(url),
+            body: Some(("application/octet-stream", Bytes::from(bytes))),
+            ..Ask::new(Method::PUT, String::new())
+        };
+        let answer = self.transfer.send(&ask).await?;
+        transfer::expect(answer, 201, "the upload").await?;
+        Ok(())
+    }
+}
+
+/// Returns the configuration of a component, which other tools search.
+fn config(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let surface = Surface::read(Path::new("the component"), bytes)?;
+    let config = json!({
+        "created": CREATED,
+        "architecture": "wasm",
+        "os": "wasip2",
+        "layerDigests": [sha256(bytes)],
+        "component": {"exports": surface.exports, "imports": surface.imports, "target": null},
+    });
+    serde_json::to_vec(&config).context("write the configuration")
+}

@@ -1,0 +1,377 @@
+//! Requests to one repository of a registry, with limits on size and time. Redirects are not
+//! followed, except to the storage of a layer.
+//!
+//! The registry is not trusted: each response is limited while it is read, slow transfers are
+//! ended, and credentials are sent only to the registry and its token server.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use bytes::Bytes;
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, WWW_AUTHENTICATE,
+};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, RequestBuilder, Response, Url};
+use serde::Deserialize;
+
+use super::reference::{Reference, is_loopback};
+use super::{Credentials, FindCredentials, auth};
+use rind_lib::provider::install_tls;
+use rind_lib::text::clean;
+
+/// Timeouts for connecting, and for a pause in a response.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Timeout per request, and for all requests of an operation together. 256 MiB in this time need
+/// 450 KB/s.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Maximum number of response headers: content delivery networks send more than the HTTP library's
+/// default of 100.
+const MAX_ANSWER_HEADERS: usize = 2_000;
+/// Timeout for the status and headers of the response to a request without a body.
+const HEADERS_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Minimum average speed over a period. An `IDLE_TIMEOUT` alone would never end a transfer that
+/// sends one byte at a time.
+const MIN_BYTES_PER_SECOND: u64 = 1024;
+const PACE_PERIOD: Duration = Duration::from_secs(30);
+
+/// Maximum number of redirects to the storage of a layer. Registries use one.
+const MAX_REDIRECTS: usize = 3;
+
+/// Maximum size of a registry's error response, in bytes.
+const MAX_ERROR_BYTES: u64 = 16 << 10;
+
+pub(super) struct Ask {
+    pub(super) method: Method,
+    /// Path and query relative to the repository.
+    pub(super) path: String,
+    pub(super) accept: Option<&'static str>,
+    /// Media type and content of the request body.
+    pub(super) body: Option<(&'static str, Bytes)>,
+    /// URL in the registry, used instead of the path.
+    pub(super) url: Option<Url>,
+}
+
+impl Ask {
+    pub(super) fn new(method: Method, path: String) -> Self {
+        Self {
+            method,
+            path,
+            accept: None,
+            body: None,
+            url: None,
+        }
+    }
+}
+
+/// Connection to a repository, with the token or password that the registry accepted.
+pub(super) struct Transfer {
+    client: Client,
+    base: Url,
+    reference: Reference,
+    credentials: FindCredentials,
+    authorization: Option<HeaderValue>,
+    /// Deadline of the operation.
+    until: Instant,
+    /// Whether tokens must allow writing.
+    pub(super) may_push: bool,
+}
+
+impl Transfer {
+    pub(super) fn new(reference: &Reference, credentials: FindCredentials) -> anyhow::Result<Self> {
+        install_tls();
+        let is_local = reference.is_loopback();
+        let mut client = Client::builder()
+            .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(IDLE_TIMEOUT)
+            .timeout(TIMEOUT)
+            // A redirect could carry credentials to another host.
+            .redirect(Policy::none())
+            .referer(false)
+            .http1_max_headers(MAX_ANSWER_HEADERS)
+            // Digests are over the bytes as transferred, so the library must not decompress them.
+            .no_gzip();
+        if is_local {
+            // Without TLS the system's certificates are not needed, and reconnecting is cheap.
+            client = client
+                .no_proxy()
+                .tls_certs_only([])
+                .pool_max_idle_per_host(0);
+        }
+        let scheme = if is_local { "http" } else { "https" };
+        let base = format!("{scheme}://{}/v2/{}/", reference.host, reference.path);
+        Ok(Self {
+            client: client.build().context("cannot make an HTTP client")?,
+            base: Url::parse(&base).context("the reference makes no URL")?,
+            reference: reference.clone(),
+            credentials,
+            authorization: None,
+            until: Instant::now() + TIMEOUT,
+            may_push: false,
+        })
+    }
+
+    /// Sends a request; if the registry asks for credentials, sends it again with them.
+    pub(super) async fn send(&mut self, ask: &Ask) -> anyhow::Result<Response> {
+        let answer = self.once(ask).await?;
+        if answer.status().as_u16() != 401 {
+            return Ok(answer);
+        }
+        let challenges = answer.headers().get_all(WWW_AUTHENTICATE).iter();
+        let challenges: Vec<&str> = challenges.filter_map(|value| value.to_str().ok()).collect();
+        let challenges = challenges.join(", ");
+        let (host, path) = (&self.reference.host, &self.reference.path);
+        let credentials = (self.credentials)(host)?;
+        let actions = if self.may_push { "pull,push" } else { "pull" };
+        let scope = format!("repository:{path}:{actions}");
+        let is_local = self.reference.is_loopback();
+        let header =
+            auth::answer(&self.client, &challenges, &credentials, &scope, is_local).await?;
+        let todo = match credentials {
+            Credentials::Anonymous => format!("log in with `docker login {host}`"),
+            Credentials::Password { .. } => {
+                format!("the credentials that `docker login {host}` stored do not allow it")
+            }
+        };
+        ensure!(header.is_some(), "{host} asks for credentials: {todo}");
+        self.authorization = header;
+        let answer = self.once(ask).await?;
+        ensure!(
+            answer.status().as_u16() != 401,
+            "{host} refuses access to {path}: {todo}"
+        );
+        Ok(answer)
+    }
+
+    /// Sends a request for a layer, and follows redirects to the layer's storage.
+    pub(super) async fn follow(&mut self, ask: &Ask) -> anyhow::Result<Response> {
+        let mut answer = self.send(ask).await?;
+        for _ in 0..=MAX_REDIRECTS {
+            if !answer.status().is_redirection() {
+                return Ok(answer);
+            }
+            let url = self.location(&answer)?;
+            let is_own = url.origin() == self.base.origin();
+            let is_local = self.reference.is_loopback();
+            let host = url.host_str().unwrap_or_default().to_owned();
+            ensure!(
+                is_own || (url.scheme() == "https" && (is_local || !is_loopback(&host))),
+                "{} sends for the layer to `{}`, which is not a public address with https",
+                self.reference.host,
+                clean(url.as_str(), 200)
+            );
+            // Sent without credentials: the layer is checked against its digest, and the URL itself
+            // contains any authorization that the storage needs.
+            answer = answered(self.within_time(self.client.get(url)), &host).await?;
+        }
+        bail!("{} sends for the layer in a circle", self.reference.host)
+    }
+
+    /// Reads the redirect target of a response.
+    pub(super) fn location(&self, answer: &Response) -> anyhow::Result<Url> {
+        let location = answer.headers().get(LOCATION);
+        let location = location.and_then(|value| value.to_str().ok());
+        let location = location.context("the registry names no place to go on")?;
+        let url = answer.url().join(location);
+        let url = url.map_err(|_| anyhow::anyhow!("the registry names a place that is no URL"))?;
+        ensure!(
+            ["http", "https"].contains(&url.scheme())
+                && url.username().is_empty()
+                && url.password().is_none(),
+            "the registry names a place that is no plain URL"
+        );
+        Ok(url)
+    }
+
+    pub(super) fn is_own(&self, url: &Url) -> bool {
+        url.origin() == self.base.origin()
+    }
+
+    async fn once(&self, ask: &Ask) -> anyhow::Result<Response> {
+        let url = match &ask.url {
+            Some(url) => url.clone(),
+            None => self.base.join(&ask.path).context("the path makes no URL")?,
+        };
+        ensure!(self.is_own(&url), "the request would leave the registry");
+        let mut request = self.client.request(ask.method.clone(), url);
+        if let Some(accept) = ask.accept {
+            request = request.header(ACCEPT, accept);
+        }
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        let host = &self.reference.host;
+        request = self.within_time(request);
+        if let Some((media_type, bytes)) = &ask.body {
+            let request = request
+                .header(CONTENT_TYPE, *media_type)
+                .body(bytes.clone());
+            let sent = request.send().await;
+            return sent.map_err(|error| failed(&error, host));
+        }
+        answered(request, host).await
+    }
+
+    /// Limits a request to the remaining time of the operation.
+    fn within_time(&self, request: RequestBuilder) -> RequestBuilder {
+        request.timeout(self.until.saturating_duration_since(Instant::now()))
+    }
+}
+
+/// Sends a request without a body, and waits for the headers of the response.
+pub(super) async fn answered(request: RequestBuilder, host: &str) -> anyhow::Result<Response> {
+    let Ok(sent) = tokio::time::timeout(HEADERS_TIMEOUT, request.send()).await else {
+        bail!(
+            "{host}: no answer within {} s; try again later",
+            HEADERS_TIMEOUT.as_secs()
+        );
+    };
+    sent.map_err(|error| failed(&error, host))
+}
+
+/// Speed of a transfer.
+struct Pace {
+    since: Instant,
+    n_bytes: u64,
+}
+
+impl Pace {
+    fn new(now: Instant) -> Self {
+        Self {
+            since: now,
+            n_bytes: 0,
+        }
+    }
+
+    /// Adds received bytes. Returns whether too few arrived in the period that just ended.
+    fn is_too_slow(&mut self, n_bytes: u64, now: Instant) -> bool {
+        self.n_bytes += n_bytes;
+        let took = now.saturating_duration_since(self.since);
+        if took < PACE_PERIOD {
+            return false;
+        }
+        let is_slow = self.n_bytes < took.as_secs() * MIN_BYTES_PER_SECOND;
+        *self = Self::new(now);
+        is_slow
+    }
+}
+
+/// Reads a response of at most `limit` bytes. `what` names the content in errors.
+pub(super) async fn read(mut answer: Response, limit: u64, what: &str) -> anyhow::Result<Vec<u8>> {
+    let host = answer.url().host_str().unwrap_or_default().to_owned();
+    let too_large = || anyhow::anyhow!("{what} that {host} sends has more than {limit} bytes");
+    if answer.content_length().is_some_and(|length| length > limit) {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    let mut pace = Pace::new(Instant::now());
+    while let Some(piece) = answer
+        .chunk()
+        .await
+        .map_err(|error| failed(&error, &host))?
+    {
+        if (bytes.len() + piece.len()) as u64 > limit {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&piece);
+        ensure!(
+            !pace.is_too_slow(piece.len() as u64, Instant::now()),
+            "{host} sends {what} too slowly: fewer than {MIN_BYTES_PER_SECOND} bytes a second for {} s; try again later",
+            PACE_PERIOD.as_secs()
+        );
+    }
+    Ok(bytes)
+}
+
+/// Refuses a response with another status, and quotes the first error in its body. `what` names the
+/// requested content.
+pub(super) async fn expect(answer: Response, status: u16, what: &str) -> anyhow::Result<Response> {
+    let found = answer.status();
+    if found.as_u16() == status {
+        return Ok(answer);
+    }
+    let host = answer.url().host_str().unwrap_or_default().to_owned();
+    if found.is_redirection() {
+        bail!("{host} redirects from {what} to elsewhere, which is not followed");
+    }
+    let body = read(answer, MAX_ERROR_BYTES, "the error")
+        .await
+        .unwrap_or_default();
+    let why = message(&body).map(|message| format!(": {message}"));
+    let why = why.unwrap_or_default();
+    match found.as_u16() {
+        404 => bail!("{host} has no {what}{why}"),
+        403 => bail!("{host} refuses access to {what}{why}"),
+        _ => bail!("{host} answered {found} for {what}{why}"),
+    }
+}
+
+/// Returns the message of the first error in a body.
+fn message(body: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Errors {
+        errors: Vec<Fault>,
+    }
+    #[derive(Deserialize)]
+    struct Fault {
+        code: String,
+        #[serde(default)]
+        message: String,
+    }
+    let errors: Errors = serde_json::from_slice(body).ok()?;
+    let first = errors.errors.first()?;
+    let text = if first.message.is_empty() {
+        &first.code
+    } else {
+        &first.message
+    };
+    Some(clean(text, 200))
+}
+
+/// Converts an error of the HTTP library, without its URL, which may contain a token.
+fn failed(error: &reqwest::Error, host: &str) -> anyhow::Error {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    let what = if error.is_timeout() {
+        "the transfer took too long"
+    } else if error.is_connect() {
+        "the connection failed"
+    } else {
+        "the answer broke off or is not HTTP"
+    };
+    let cause = if std::ptr::addr_eq(cause, error) {
+        String::new()
+    } else {
+        format!(": {}", clean(&cause.to_string(), 200))
+    };
+    anyhow::anyhow!("{host}: {what}{cause}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_that_sends_a_byte_a_second_is_cut_off_and_a_slow_line_is_not() {
+        let start = Instant::now();
+        let ends = |bytes_per_second: u64, first: u64| {
+            let mut pace = Pace::new(start);
+            pace.is_too_slow(first, start);
+            (1..300).find(|second| {
+                pace.is_too_slow(bytes_per_second, start + Duration::from_secs(*second))
+            })
+        };
+        assert_eq!(ends(1, 0), Some(30));
+        assert_eq!(ends(1023, 0), Some(30));
+        assert_eq!(ends(1024, 0), None);
+        // A fast start does not compensate for a slow period later.
+        assert_eq!(ends(1, 1 << 20), Some(60));
+    }
+}

@@ -1,0 +1,109 @@
+//! Signatures of sources, made with minisign.
+//!
+//! If the settings contain keys, unsigned packages are refused. A name is pinned to the key that
+//! first signed it, even after the package is removed: the owner of another configured key cannot
+//! take over the name.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail, ensure};
+use minisign_verify::{PublicKey, Signature};
+use serde::Deserialize;
+
+use super::source::Source;
+use rind_lib::config::Section;
+
+/// Operator's settings for installing packages.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct InstallConfig {
+    /// Minisign public keys, by the name of their owner. If there is at least one, unsigned
+    /// packages are refused.
+    pub(crate) keys: BTreeMap<String, String>,
+}
+
+impl Section for InstallConfig {
+    const NAME: &'static str = "install";
+}
+
+/// Plugin or skill whose signature is checked before installation.
+pub struct Subject<'a> {
+    /// Kind, for messages: `plugin` or `skill`.
+    pub kind: &'static str,
+    /// Name that it is installed under.
+    pub name: &'a str,
+    pub source: &'a Source,
+    /// Signed bytes; `None` if the source is not a single file.
+    pub bytes: Option<&'a [u8]>,
+    /// Name of the lock file with the pinned keys.
+    pub lock_file: &'static str,
+    /// Advice on how to pack a directory into a file that can be signed.
+    pub how_to_pack: String,
+    /// Reads the signature. Returns it with its location.
+    pub signature: &'a dyn Fn() -> anyhow::Result<(Option<String>, String)>,
+}
+
+/// Checks a signature if keys are configured or the name is `pinned` to one. Returns the key.
+pub fn check(
+    config: &InstallConfig,
+    pinned: Option<&str>,
+    subject: &Subject<'_>,
+) -> anyhow::Result<Option<String>> {
+    let mut keys: Vec<(&str, PublicKey)> = Vec::new();
+    for (name, key) in &config.keys {
+        let parsed = PublicKey::from_base64(key)
+            .with_context(|| format!("[install] keys.{name} is not a public key of minisign"))?;
+        keys.push((key, parsed));
+    }
+    let Subject {
+        kind,
+        name,
+        lock_file,
+        how_to_pack,
+        ..
+    } = subject;
+    if let Some(pinned) = pinned {
+        ensure!(
+            keys.is_empty() || keys.iter().any(|(key, _)| *key == pinned),
+            "{kind} {name} was first signed with the key {pinned}, which is not in [install] keys; add it, or take the {kind}'s \
+             line out of [keys] in {lock_file} to trust the other keys with this name"
+        );
+        let parsed = PublicKey::from_base64(pinned);
+        let parsed =
+            parsed.with_context(|| format!("[keys] of {lock_file} has a key that is none"))?;
+        keys = vec![(pinned, parsed)];
+    }
+    if keys.is_empty() {
+        return Ok(None);
+    }
+    let shown = subject.source;
+    let why = match pinned {
+        Some(pinned) => format!("{name} was first signed with the key {pinned}"),
+        None => "[install] keys are set".to_owned(),
+    };
+    let Some(bytes) = subject.bytes else {
+        bail!("{shown} is a folder, which cannot be signed, and {why}; {how_to_pack}");
+    };
+    let (text, at) = (subject.signature)()?;
+    let Some(text) = text else {
+        let todo = match subject.source {
+            Source::Path(_) => format!("sign it with `minisign -S -m {shown}`"),
+            Source::Registry(_) => {
+                "sign the packed file before it is published with `rind plugin publish`".to_owned()
+            }
+        };
+        bail!("{shown} has no signature at {at}, and {why}; {todo}");
+    };
+    let signature =
+        Signature::decode(&text).with_context(|| format!("{at} is not a signature of minisign"))?;
+    let signer = keys
+        .iter()
+        .find(|(_, key)| key.verify(bytes, &signature, false).is_ok());
+    match signer {
+        Some((key, _)) => Ok(Some((*key).to_owned())),
+        None => bail!(
+            "{at} is not a signature of these bytes with a key that counts ({why}): {shown} was changed after it was signed, or \
+             somebody else signed it"
+        ),
+    }
+}

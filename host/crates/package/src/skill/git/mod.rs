@@ -1,0 +1,154 @@
+//! Reads the committed files of a git repository on this machine.
+//!
+//! A repository can name programs in many places: hooks, filters, monitors, transports, included
+//! settings. None of them has an effect here, because git does not run in that repository: it runs
+//! in an empty temporary one that borrows the other's objects. The revision is resolved from the
+//! repository's own files, and every object from the commit to each file is checked against its
+//! hash, so that the recorded commit identifies the content. Start from [`Repository::at`] and
+//! [`list`].
+
+mod object;
+mod objects;
+mod repository;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail, ensure};
+
+use super::super::contents::names;
+use super::tree::{Listed, MAX_LISTED, Tree};
+use object::{Kind, TreeEntry, entries, tree_of};
+pub(super) use objects::Objects;
+pub(super) use repository::Repository;
+use rind_lib::skill::{FOLDER, is_skipped};
+
+/// Mode of a directory in a tree object.
+const FOLDER_MODE: &str = "40000";
+
+/// Maximum size of a commit, and of all trees of one level, in bytes.
+const MAX_TREES_BYTES: u64 = 16 << 20;
+
+/// Lists the committed files. Also returns the commit's hash.
+pub(super) async fn list(
+    repository: Repository,
+    rev: Option<&str>,
+    name: String,
+) -> anyhow::Result<(Tree, String)> {
+    let shown = repository.shown.clone();
+    let wanted = rev.unwrap_or("HEAD");
+    let is_short = wanted.len() >= 4 && wanted.bytes().all(|b| b.is_ascii_hexdigit());
+    let found = match repository.find(wanted)? {
+        Some(found) => found,
+        None if is_short => wanted.to_owned(),
+        None if repository.common.join("reftable").is_dir() => bail!(
+            "{shown} keeps its branches in a form that is not read; give the commit with --rev (`git rev-parse HEAD` tells it)"
+        ),
+        None if wanted == "HEAD" => bail!("{shown} has no commit yet; commit the skill first"),
+        None => bail!(
+            "{shown} has no branch, tag or commit `{}`",
+            wanted.escape_debug()
+        ),
+    };
+    // A short name does not tell which hash format the repository uses, so try both.
+    let formats: &[usize] = match found.len() {
+        64 => &[64],
+        40 => &[40],
+        _ => &[40, 64],
+    };
+    for n_digits in formats {
+        let mut objects = Objects::new(&repository, *n_digits)?;
+        if let Some(commit) = objects.commit(&found).await {
+            let listed = walk(&mut objects, &commit, &shown).await?;
+            return Ok((Tree::git(listed, objects, name), commit));
+        }
+    }
+    bail!("{shown} has no commit {}", found.escape_debug())
+}
+
+/// Lists the files of a commit, one directory level at a time, with the object of each file.
+async fn walk(
+    objects: &mut Objects,
+    commit: &str,
+    shown: &str,
+) -> anyhow::Result<BTreeMap<Vec<String>, Listed>> {
+    let text = objects
+        .read_all(Kind::Commit, &[commit], MAX_TREES_BYTES)
+        .await?;
+    let root = text.first().and_then(|text| tree_of(text));
+    let root = root.with_context(|| format!("{shown}: the commit {commit} names no tree"))?;
+    let mut listed = BTreeMap::new();
+    let mut level: Vec<(Vec<String>, String)> = vec![(Vec::new(), root)];
+    while !level.is_empty() {
+        // Many directories may share one tree object; read it once.
+        let mut wanted: Vec<&str> = level.iter().map(|(_, tree)| tree.as_str()).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let read = objects
+            .read_all(Kind::Tree, &wanted, MAX_TREES_BYTES)
+            .await?;
+        let trees: BTreeMap<&str, Vec<u8>> = wanted.into_iter().zip(read).collect();
+        let mut below = Vec::new();
+        for (folder, tree) in &level {
+            let tree = trees.get(tree.as_str()).map(Vec::as_slice);
+            for entry in entries(tree.unwrap_or_default(), commit.len())? {
+                take(entry, folder, objects, &mut listed, &mut below)?;
+                ensure!(
+                    listed.len() + below.len() <= MAX_LISTED,
+                    "{shown} is too large: it has more than {MAX_LISTED} files and folders"
+                );
+            }
+        }
+        level = below;
+    }
+    Ok(listed)
+}
+
+/// Adds a tree entry: a file is listed, a directory is read with the next level.
+fn take(
+    entry: TreeEntry,
+    folder: &[String],
+    objects: &mut Objects,
+    listed: &mut BTreeMap<Vec<String>, Listed>,
+    below: &mut Vec<(Vec<String>, String)>,
+) -> anyhow::Result<()> {
+    let name = String::from_utf8_lossy(&entry.name);
+    ensure!(
+        names(&name)? == [&*name],
+        "the path `{}` is refused: it has `/` in the name of a file",
+        name.escape_debug()
+    );
+    // Old repositories have modes with a leading zero.
+    let mode = entry.mode.trim_start_matches('0');
+    let (is_folder, is_hidden) = (mode == FOLDER_MODE, is_skipped(&name));
+    let is_in_hidden = folder.last().is_some_and(|above| is_skipped(above));
+    if is_in_hidden && !(is_folder && name == FOLDER) {
+        return Ok(());
+    }
+    let mut path = folder.to_vec();
+    path.push(name.clone().into_owned());
+    if is_folder && (!is_hidden || name.starts_with('.')) {
+        names(&path.join("/"))?;
+        below.push((path.clone(), entry.object));
+        if is_hidden {
+            listed.insert(path, Listed::Hidden);
+        }
+        return Ok(());
+    }
+    let kind = match mode {
+        FOLDER_MODE => Listed::Hidden,
+        _ if std::str::from_utf8(&entry.name).is_err() => {
+            Listed::Odd("has a name that is not UTF-8")
+        }
+        "100644" | "100755" | "100664" => Listed::File,
+        "120000" => Listed::Odd("is a link"),
+        "160000" => Listed::Odd("is a submodule"),
+        _ => Listed::Odd("is neither a file nor a folder"),
+    };
+    if kind == Listed::File {
+        objects.names.insert(path.clone(), entry.object);
+    }
+    let shown = path.join("/");
+    let earlier = listed.insert(path, kind);
+    ensure!(earlier.is_none(), "it has `{}` twice", shown.escape_debug());
+    Ok(())
+}

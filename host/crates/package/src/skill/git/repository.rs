@@ -1,0 +1,158 @@
+//! Reads a repository's own files: the location of its objects, and the object that a revision
+//! refers to.
+//!
+//! Only plain files such as `HEAD`, refs and packed refs are read. Repositories that borrow objects
+//! from others (`alternates`) are refused.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use rustix::fs::OFlags;
+
+use super::super::super::contents::{open, read_open};
+use rind_lib::git::is_repository;
+
+/// Maximum size of a file with refs. A thousand tags take 70 KB.
+const MAX_REFS_BYTES: u64 = 16 << 20;
+
+/// Maximum length of a chain of symbolic refs.
+const MAX_HOPS: usize = 5;
+
+pub(super) const OBJECTS: &str = "objects";
+
+/// Repository: its own git directory, and the common one with objects and branches (they differ in
+/// a worktree).
+#[derive(Debug)]
+pub(in super::super) struct Repository {
+    pub(super) shown: String,
+    own: PathBuf,
+    pub(super) common: PathBuf,
+}
+
+impl Repository {
+    /// Returns the repository that a directory is or contains.
+    pub(in super::super) fn at(folder: &Path) -> anyhow::Result<Option<Self>> {
+        let inner = folder.join(".git");
+        let own = match inner.symlink_metadata() {
+            Ok(found) if found.is_dir() => inner,
+            Ok(found) if found.is_file() => {
+                let text = text(&inner)?;
+                let path = text.trim_end().strip_prefix("gitdir: ");
+                folder.join(path.with_context(|| format!("{} is not git's", inner.display()))?)
+            }
+            Ok(_) => bail!("{} is neither a file nor a folder", inner.display()),
+            Err(_) if is_repository(folder) => folder.to_owned(),
+            Err(_) => return Ok(None),
+        };
+        let common = match own.join("commondir") {
+            path if path.is_file() => own.join(text(&path)?.trim_end()),
+            _ => own.clone(),
+        };
+        let shown = folder.display().to_string();
+        let objects = common.join(OBJECTS);
+        let is_folder = objects.symlink_metadata().is_ok_and(|found| found.is_dir());
+        ensure!(
+            is_folder,
+            "{shown} is no whole repository: its objects are not in it"
+        );
+        for name in ["alternates", "http-alternates"] {
+            ensure!(
+                objects.join("info").join(name).symlink_metadata().is_err(),
+                "{shown} borrows objects from other repositories (objects/info/{name}), which are not read; clone it without \
+                 --shared and --reference"
+            );
+        }
+        Ok(Some(Self { shown, own, common }))
+    }
+
+    /// Resolves a revision to the name of its object, with git's rules for looking up names; `None`
+    /// if there is none.
+    pub(super) fn find(&self, rev: &str) -> anyhow::Result<Option<String>> {
+        ensure!(
+            is_name(rev),
+            "`{}` is no name of a commit: use a branch, a tag or a hash",
+            rev.escape_debug()
+        );
+        if is_hash(rev) {
+            return Ok(Some(rev.to_owned()));
+        }
+        let mut places = vec![
+            format!("refs/tags/{rev}"),
+            format!("refs/heads/{rev}"),
+            format!("refs/remotes/{rev}"),
+            format!("refs/remotes/{rev}/HEAD"),
+        ];
+        if rev == "HEAD" || rev.starts_with("refs/") {
+            places.insert(0, rev.to_owned());
+        }
+        for place in places {
+            if let Some(hash) = self.follow(place)? {
+                return Ok(Some(hash));
+            }
+        }
+        Ok(None)
+    }
+
+    fn follow(&self, mut name: String) -> anyhow::Result<Option<String>> {
+        for _ in 0..MAX_HOPS {
+            let files = [self.own.join(&name), self.common.join(&name)];
+            let found = match files.iter().find(|path| path.is_file()) {
+                Some(path) => text(path)?,
+                None => match self.packed(&name)? {
+                    Some(hash) => hash,
+                    None => return Ok(None),
+                },
+            };
+            let found = found.trim();
+            if is_hash(found) {
+                return Ok(Some(found.to_owned()));
+            }
+            match found.strip_prefix("ref: ") {
+                Some(next) if next.starts_with("refs/") && !next.contains("..") => {
+                    name = next.to_owned()
+                }
+                _ => bail!("{}: `{}` names no commit", self.shown, name.escape_debug()),
+            }
+        }
+        bail!(
+            "{}: `{}` leads to no commit",
+            self.shown,
+            name.escape_debug()
+        )
+    }
+
+    fn packed(&self, name: &str) -> anyhow::Result<Option<String>> {
+        let path = self.common.join("packed-refs");
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let text = text(&path)?;
+        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+        let found = lines.find(|(_, found)| *found == name);
+        Ok(found.map(|(hash, _)| hash.to_owned()))
+    }
+}
+
+fn text(path: &Path) -> anyhow::Result<String> {
+    let file =
+        open(path, OFlags::empty()).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = read_open(file, path, MAX_REFS_BYTES)?;
+    String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))
+}
+
+/// Whether a text is a full object hash.
+fn is_hash(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// Whether git allows the name for a branch or a tag.
+fn is_name(name: &str) -> bool {
+    let is_refused = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
+    let mut parts = name.split('/');
+    !name.starts_with('-')
+        && !name.chars().any(is_refused)
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.ends_with('.')
+        && parts.all(|part| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock"))
+}

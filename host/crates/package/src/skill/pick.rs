@@ -1,0 +1,386 @@
+//! Finds the skills in a source, and selects the files that belong to each.
+//!
+//! A directory with a `SKILL.md` is a skill. If it contains only the usual files of a skill, the
+//! whole directory is installed. If it also contains other files, it is treated as a project that
+//! has a skill: then only the `SKILL.md`, the directories that the format defines, and the files
+//! that its text mentions are installed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{bail, ensure};
+
+use super::super::contents::Files;
+use super::tree::{Listed, Tree, hides};
+use rind_lib::skill::{self, FILE, MAX_FILE_BYTES, SIDE_FILE, is_skipped, label};
+
+/// Maximum size of a skill, in bytes. The largest seen has fonts of 6 MB.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// Maximum number of files of a skill.
+const MAX_FILES: usize = 2_000;
+
+/// Maximum depth of a skill's directory in a source.
+const MAX_DEPTH: usize = 8;
+
+/// Maximum number of skills in a source.
+const MAX_SKILLS: usize = 1_000;
+
+/// Directories of a skill, by the format and by convention.
+const FOLDERS: [&str; 7] = [
+    "assets",
+    "examples",
+    "reference",
+    "references",
+    "resources",
+    "scripts",
+    "templates",
+];
+
+/// Directory with a skill's cases, or with the tests of a project.
+const TESTS: &str = "tests";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub name: String,
+    /// Directory in the source; empty for the source itself.
+    pub at: Vec<String>,
+    /// File name of its `SKILL.md`, possibly in another case.
+    file: String,
+}
+
+#[derive(Debug)]
+pub struct Bundle {
+    pub files: Files,
+    pub file: String,
+    /// Files and directories next to it that were not selected, each with its number of files.
+    pub left_out: BTreeMap<String, usize>,
+}
+
+impl Candidate {
+    /// Whether the person's argument selects it: by its name, or by its directory in the source.
+    pub fn is_meant_by(&self, word: &str) -> bool {
+        let folder = word.strip_prefix("./").unwrap_or(word);
+        self.name == word || self.place() == folder.trim_end_matches('/')
+    }
+
+    /// Whether a file or directory of this name is usual in a skill.
+    fn is_usual(&self, name: &str) -> bool {
+        name == self.file
+            || [SIDE_FILE, TESTS].contains(&name)
+            || FOLDERS.contains(&name)
+            || ["license", "readme"]
+                .iter()
+                .any(|kind| is_document(name, kind))
+    }
+
+    /// Returns the directory in the source, for people.
+    pub fn place(&self) -> String {
+        match self.at.is_empty() {
+            true => ".".to_owned(),
+            false => self.at.join("/"),
+        }
+    }
+}
+
+/// Skills of a source, and files that look like one but are not.
+#[derive(Debug)]
+pub struct Candidates {
+    /// Skills sorted by name.
+    pub all: Vec<Candidate>,
+    /// `SKILL.md` files in a directory named `skills` that contains skills: they are tables of
+    /// contents.
+    pub indexes: Vec<String>,
+}
+
+/// Finds the skills of a source.
+pub async fn candidates(tree: &Tree) -> anyhow::Result<Candidates> {
+    let mut found: BTreeMap<Vec<String>, String> = BTreeMap::new();
+    for (names, kind) in &tree.listed {
+        let Some((file, folder)) = names.split_last() else {
+            continue;
+        };
+        if *kind != Listed::File
+            || !file.eq_ignore_ascii_case(FILE)
+            || folder.len() > MAX_DEPTH
+            || hides(folder).is_some()
+        {
+            continue;
+        }
+        let known = found.entry(folder.to_vec()).or_insert_with(|| file.clone());
+        if file == FILE {
+            known.clone_from(file);
+        }
+    }
+    let is_index = |folder: &Vec<String>| {
+        let is_around =
+            |other: &Vec<String>| other.len() > folder.len() && other.starts_with(folder);
+        folder.last().is_some_and(|name| name == skill::FOLDER) && found.keys().any(is_around)
+    };
+    let indexes: Vec<Vec<String>> = found
+        .keys()
+        .filter(|folder| is_index(folder))
+        .cloned()
+        .collect();
+    found.retain(|folder, _| !indexes.contains(folder));
+    // A nested `SKILL.md` is a template or an example.
+    let folders: BTreeSet<Vec<String>> = found.keys().cloned().collect();
+    found.retain(|folder, _| {
+        let is_within =
+            (1..folder.len()).any(|n| folder.get(..n).is_some_and(|above| folders.contains(above)));
+        let is_of_root = folders.contains(&Vec::new())
+            && folder
+                .first()
+                .is_some_and(|first| FOLDERS.contains(&first.as_str()));
+        !is_within && !is_of_root
+    });
+    ensure!(
+        found.len() <= MAX_SKILLS,
+        "there are more than {MAX_SKILLS} skills; name a folder with fewer"
+    );
+    let mut candidates = Vec::new();
+    for (at, file) in found {
+        let name = match at.last() {
+            Some(name) => name.clone(),
+            // The name of a directory is the name of the skill. A repository or archive often has
+            // another name, so the front matter is used instead.
+            None if tree.is_folder() => tree.name.clone(),
+            None => {
+                let names = vec![file.clone()];
+                let files = tree
+                    .read(std::slice::from_ref(&names), MAX_FILE_BYTES as u64)
+                    .await?;
+                let text = files
+                    .get(&names)
+                    .map(|bytes| String::from_utf8_lossy(bytes));
+                text.and_then(|text| label(&text))
+                    .unwrap_or_else(|| tree.name.clone())
+            }
+        };
+        candidates.push(Candidate { name, at, file });
+    }
+    candidates.sort_by(|a, b| (&a.name, &a.at).cmp(&(&b.name, &b.at)));
+    let indexes = indexes
+        .iter()
+        .map(|folder| format!("{}/{FILE}", folder.join("/")));
+    Ok(Candidates {
+        all: candidates,
+        indexes: indexes.collect(),
+    })
+}
+
+/// Reads the files of a skill; `is_whole` selects its entire directory. Files that do not belong to
+/// it are left out. A symlink or another special file among the selected ones is refused.
+pub async fn bundle(tree: &Tree, candidate: &Candidate, is_whole: bool) -> anyhow::Result<Bundle> {
+    let within = |names: &Vec<String>| {
+        names
+            .strip_prefix(candidate.at.as_slice())
+            .map(<[String]>::to_vec)
+    };
+    let inner: BTreeMap<Vec<String>, (&Vec<String>, &Listed)> = tree
+        .listed
+        .iter()
+        .filter_map(|(names, kind)| Some((within(names)?, (names, kind))))
+        .collect();
+    let mut tops = inner.keys().filter_map(|names| names.first());
+    let is_project = !is_whole && tops.any(|top| !is_skipped(top) && !candidate.is_usual(top));
+    let cited = match is_project {
+        true => {
+            let names = candidate.at.iter().chain([&candidate.file]);
+            let names: Vec<String> = names.cloned().collect();
+            let files = tree
+                .read(std::slice::from_ref(&names), MAX_FILE_BYTES as u64)
+                .await?;
+            let text = files
+                .get(&names)
+                .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+            cited(&text.unwrap_or_default())
+        }
+        false => BTreeSet::new(),
+    };
+    let belongs = |names: &[String]| {
+        let first = names.first().map(String::as_str).unwrap_or_default();
+        let is_own = first == candidate.file || first == SIDE_FILE || is_document(first, "license");
+        !names.iter().any(|name| is_skipped(name))
+            && (!is_project
+                || (names.len() == 1 && is_own)
+                || (names.len() > 1 && FOLDERS.contains(&first))
+                || is_cited(names, &cited))
+    };
+    let mut wanted = Vec::new();
+    let mut left_out = BTreeMap::new();
+    for (inner, (names, kind)) in &inner {
+        if !belongs(inner) {
+            let first = inner.first().cloned().unwrap_or_default();
+            let is_folder = inner.len() > 1 || **kind == Listed::Hidden;
+            let shown = if is_folder { first + "/" } else { first };
+            *left_out.entry(shown).or_default() += 1;
+            continue;
+        }
+        if let Listed::Odd(what) = kind {
+            let shown = names.join("/");
+            bail!(
+                "`{}` {what}; skills are made of plain files",
+                shown.escape_debug()
+            );
+        }
+        if let Some(bad) = inner.iter().find(|name| name.chars().any(char::is_control)) {
+            bail!(
+                "`{}` has control characters in its name",
+                bad.escape_debug()
+            );
+        }
+        wanted.push((*names).clone());
+        ensure!(
+            wanted.len() <= MAX_FILES,
+            "it has more than {MAX_FILES} files"
+        );
+    }
+    let files = tree.read(&wanted, MAX_BYTES).await?;
+    let inner = |mut names: Vec<String>| names.split_off(candidate.at.len());
+    Ok(Bundle {
+        files: files
+            .into_iter()
+            .map(|(names, bytes)| (inner(names), bytes))
+            .collect(),
+        file: candidate.file.clone(),
+        left_out,
+    })
+}
+
+/// Returns the words of a text that may be paths, in lower case: file paths, and directory paths
+/// with a trailing `/`.
+fn cited(text: &str) -> BTreeSet<String> {
+    let is_in_path = |c: char| c.is_alphanumeric() || "-_./+".contains(c);
+    let words = text.split(|c: char| !is_in_path(c));
+    let paths = words.map(|word| {
+        word.trim_start_matches("./")
+            .trim_start_matches('/')
+            .trim_end_matches('.')
+    });
+    paths
+        .filter(|path| !path.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}
+
+/// Whether a text mentions a file or one of its parent directories.
+fn is_cited(names: &[String], cited: &BTreeSet<String>) -> bool {
+    let path = names.join("/").to_lowercase();
+    let mut folders = path
+        .match_indices('/')
+        .filter_map(|(at, _)| path.get(..=at));
+    cited.contains(&path) || folders.any(|folder| cited.contains(folder))
+}
+
+/// Whether a file name begins with the name of this kind of document, with any extension.
+fn is_document(name: &str, kind: &str) -> bool {
+    name.to_lowercase().starts_with(kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::archive::Entries;
+    use super::*;
+
+    fn tree(paths: &[&str], root: &str) -> Tree {
+        let names = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
+        let content = |path: &str| {
+            if path == FILE {
+                root.as_bytes().to_vec()
+            } else {
+                b"x".to_vec()
+            }
+        };
+        Tree::memory(
+            Entries {
+                files: paths
+                    .iter()
+                    .map(|path| (names(path), content(path)))
+                    .collect(),
+                ..Entries::default()
+            },
+            "source.tar.gz",
+        )
+    }
+
+    async fn found(paths: &[&str], root: &str) -> Vec<String> {
+        let found = candidates(&tree(paths, root)).await.unwrap().all;
+        found
+            .iter()
+            .map(|one| format!("{} {}", one.name, one.place()))
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn skills_are_found_where_people_keep_them_and_not_in_others() {
+        let front = "---\nname: top-one\ndescription: d\n---\nx\n";
+        let paths = [
+            "SKILL.md",
+            "README.md",
+            "references/SKILL.md",
+            "skills/a/SKILL.md",
+            "skills/a/templates/b/SKILL.md",
+            ".claude/skills/c/skill.md",
+            "plugins/p/skills/d/SKILL.md",
+            ".hidden/e/SKILL.md",
+            "node_modules/f/SKILL.md",
+        ];
+        assert_eq!(
+            found(&paths, front).await,
+            [
+                "a skills/a",
+                "c .claude/skills/c",
+                "d plugins/p/skills/d",
+                "top-one ."
+            ]
+        );
+        assert_eq!(
+            found(&["SKILL.md", "x"], "no front matter").await,
+            ["source ."]
+        );
+        assert_eq!(found(&["pdf/SKILL.md", "pdf/x"], "").await, ["pdf ."]);
+        assert_eq!(
+            found(&["a/SKILL.md", "b/SKILL.md"], "").await,
+            ["a a", "b b"]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_skill_at_the_top_of_a_project_does_not_drag_it_in() {
+        let text = "---\nname: it\ndescription: d\n---\nRun {baseDir}/tools/run.py, see [docs](./docs/use.md).\n";
+        let paths = [
+            "SKILL.md",
+            "Cargo.toml",
+            "src/main.rs",
+            "src/lib.rs",
+            "scripts/a.sh",
+            "references/r.md",
+            "tools/run.py",
+            "tools/x.py",
+            "docs/use.md",
+            "LICENSE",
+            ".env",
+        ];
+        let tree = tree(&paths, text);
+        let candidate = candidates(&tree).await.unwrap().all.remove(0);
+        let bundle = bundle(&tree, &candidate, false).await.unwrap();
+        let taken: Vec<String> = bundle.files.keys().map(|names| names.join("/")).collect();
+        assert_eq!(
+            taken,
+            [
+                "LICENSE",
+                "SKILL.md",
+                "docs/use.md",
+                "references/r.md",
+                "scripts/a.sh",
+                "tools/run.py"
+            ]
+        );
+        let left_out: Vec<_> = bundle
+            .left_out
+            .iter()
+            .map(|(name, n)| format!("{name} {n}"))
+            .collect();
+        assert_eq!(left_out, [".env 1", "Cargo.toml 1", "src/ 2", "tools/ 1"]);
+    }
+}

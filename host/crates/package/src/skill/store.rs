@@ -1,0 +1,325 @@
+//! Directory of skills and its lock file: the installed skills, changed by one command at a time.
+//!
+//! [`SkillStore::open`] takes a lock for the duration of a command. Files that the user wrote are
+//! replaced only if that is forced, and are then moved to a directory that discovery ignores.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::super::contents::Files;
+use super::super::lock_file::{Entry, LockFile};
+use super::super::place;
+use super::super::source;
+use rind_lib::disk::lock_beside;
+use rind_lib::skill::{AllAvailable, FILE, FOLDER, Root, Source, discover, key};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedSkill {
+    /// Source, an absolute path.
+    pub source: source::Source,
+    /// Directory in the source; none for the source itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<String>,
+    /// Commit that it was installed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    pub digest: String,
+    /// Key that the signature was checked with; `None` if no key was configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+impl Entry for LockedSkill {
+    const FILE_NAME: &'static str = "skills.lock.toml";
+    const TABLE: &'static str = "skills";
+    const HEAD: &'static str = "# Written by `rind skill install` and `remove`.";
+
+    fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+}
+
+impl LockedSkill {
+    /// Returns source, directory and commit, for people.
+    pub fn origin(&self) -> String {
+        let within = self.within.iter().map(|within| format!("/{within}"));
+        let commit = self
+            .commit
+            .iter()
+            .filter_map(|commit| Some(format!(" at {}", commit.get(..12)?)));
+        format!(
+            "{}{}",
+            self.source,
+            within.chain(commit).collect::<String>()
+        )
+    }
+}
+
+/// State of the location that a skill's name refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Free: there is no file, and no skill was installed.
+    Free,
+    Installed,
+    /// Installed, but the files were changed since.
+    Edited,
+    /// Installed, but its directory is missing.
+    Gone,
+    /// A file or directory that was not installed has the name; the path of it, which may be
+    /// spelled differently.
+    Own(PathBuf),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// No skill had the name.
+    Installed,
+    /// A previously installed skill is replaced.
+    Replaced,
+    /// The same files are installed already.
+    Unchanged,
+    /// A user-written skill is replaced, and kept elsewhere.
+    Forced,
+}
+
+pub struct SkillStore {
+    pub skills: PathBuf,
+    lock_path: PathBuf,
+    lock: LockFile<LockedSkill>,
+    /// Names in use in the directory, each with the path that uses it.
+    taken: Vec<(String, PathBuf)>,
+    /// Lock that is held until the command ends.
+    _exclusive: File,
+}
+
+impl SkillStore {
+    /// Opens the store and waits until no other command changes it; calls `waits` before waiting.
+    pub fn open(config: &Path, waits: impl FnOnce()) -> anyhow::Result<Self> {
+        let lock_path = config.join(LockedSkill::FILE_NAME);
+        let exclusive = lock_beside(&lock_path, waits)
+            .with_context(|| format!("cannot lock {}", lock_path.display()))?;
+        let skills = config.join(FOLDER);
+        place::clean_up(&skills);
+        let mut lock = LockFile::<LockedSkill>::read(&lock_path)?;
+        lock.settle(|name| place::digest(&skills.join(name)));
+        Ok(Self {
+            lock,
+            _exclusive: exclusive,
+            taken: taken(&skills),
+            skills,
+            lock_path,
+        })
+    }
+
+    /// Lists the names in use again: the user may have written a skill while a question was open.
+    pub fn look_again(&mut self) {
+        self.taken = taken(&self.skills);
+    }
+
+    /// Returns the exact name that a skill was installed under; `name` may differ in spelling.
+    pub fn spelled(&self, name: &str) -> String {
+        let own = spelled(self.lock.entries.keys(), name);
+        own.map_or_else(|| name.to_owned(), Clone::clone)
+    }
+
+    /// Returns the key that a name is pinned to; `name` may differ in spelling.
+    pub fn pinned(&self, name: &str) -> Option<&str> {
+        let own = spelled(self.lock.keys.keys(), name)?;
+        self.lock.keys.get(own).map(String::as_str)
+    }
+
+    pub fn place(&self, name: &str) -> Place {
+        let own = self.spelled(name);
+        let Some(locked) = self.lock.entries.get(&own) else {
+            let place = self.skills.join(name);
+            let mut there = self.of_same_name(name);
+            let own = self.of_same_name(name).find(|path| **path == place);
+            let own = own.or_else(|| there.next()).cloned();
+            return own.map_or(Place::Free, Place::Own);
+        };
+        let folder = self.skills.join(&own);
+        match place::digest(&folder) {
+            _ if folder.symlink_metadata().is_err() => Place::Gone,
+            Some(digest) if digest == locked.digest => Place::Installed,
+            _ => Place::Edited,
+        }
+    }
+
+    /// Lists the paths that use a name in any spelling. A session would use only one of them.
+    fn of_same_name(&self, name: &str) -> impl Iterator<Item = &PathBuf> {
+        let name = key(name);
+        let named = self.taken.iter().filter(move |(taken, _)| *taken == name);
+        named.map(|(_, path)| path)
+    }
+
+    /// Decides the effect of installing a skill. User-written files are not replaced unless forced.
+    pub fn change(
+        &self,
+        name: &str,
+        new: &LockedSkill,
+        is_forced: bool,
+        may_change_source: bool,
+    ) -> anyhow::Result<Change> {
+        let own = self.spelled(name);
+        ensure!(
+            own == name,
+            "{own} was installed, which is the same name; `rind skill remove {own}` first, or give this one another name with --name"
+        );
+        let place = self.place(name);
+        let mut others = self.of_same_name(name);
+        if let Some(other) = others.find(|path| **path != self.skills.join(name)) {
+            bail!(
+                "{} has the same name; rename or move it, or give this one another name with --name",
+                other.display()
+            );
+        }
+        if let Some(locked) = self.lock.entries.get(name) {
+            let is_same = locked.source == new.source && locked.within == new.within;
+            ensure!(
+                is_same || may_change_source,
+                "{name} was installed from {}, and {} may be somebody else's skill of the same name; add --change-source if it is \
+                 not, or --name to give it another name",
+                locked.origin(),
+                new.origin()
+            );
+            if place == Place::Installed {
+                return Ok(match locked.digest == new.digest {
+                    true => Change::Unchanged,
+                    false => Change::Replaced,
+                });
+            }
+        }
+        match place {
+            Place::Free | Place::Gone | Place::Installed => Ok(Change::Installed),
+            Place::Edited => {
+                ensure!(
+                    is_forced,
+                    "{name} was changed since it was installed, in {}; copy your changes and add --force, which moves it to \
+                     .kept beside it, or give this one another name with --name",
+                    self.skills.join(name).display()
+                );
+                Ok(Change::Forced)
+            }
+            Place::Own(path) => {
+                ensure!(
+                    is_forced,
+                    "{} is there already and was not installed; give this one another name with --name, or add --force, which \
+                     moves yours to .kept beside it",
+                    path.display()
+                );
+                Ok(Change::Forced)
+            }
+        }
+    }
+
+    /// Moves a skill into place and records it. Returns the new path of user-written files that it
+    /// replaced.
+    pub fn put(
+        &mut self,
+        name: &str,
+        files: &Files,
+        new: LockedSkill,
+        change: Change,
+    ) -> anyhow::Result<Option<PathBuf>> {
+        let folder = self.skills.join(name);
+        // The user may have edited the skill while a question was open.
+        let now = self.change(name, &new, change == Change::Forced, true)?;
+        ensure!(
+            now == change,
+            "{} was changed meanwhile; run the command again",
+            folder.display()
+        );
+        let staged = match change {
+            Change::Unchanged => None,
+            _ => Some(place::stage(files, name, &self.skills)?),
+        };
+        let pinned = spelled(self.lock.keys.keys(), name).map_or(name, String::as_str);
+        let pinned = pinned.to_owned();
+        let _exchange = place::exchanging(&self.skills)?;
+        let skills = &self.skills;
+        let put = || {
+            let kept = match change {
+                Change::Forced => Some(place::keep(&folder, skills)?),
+                _ => None,
+            };
+            let put = staged.map_or(Ok(()), |staged| staged.put(&folder));
+            put.map_err(|error| match &kept {
+                Some(kept) => error.context(format!(
+                    "what was in {} is in {} now",
+                    folder.display(),
+                    kept.display()
+                )),
+                None => error,
+            })?;
+            Ok(kept)
+        };
+        self.lock
+            .replace(&self.lock_path, (name, &pinned), new, put)
+    }
+
+    /// Removes the skill or file at a name's location. User-written files are kept, and their new
+    /// path is returned.
+    pub fn remove(&mut self, name: &str, place: &Place) -> anyhow::Result<Option<PathBuf>> {
+        let own = self.spelled(name);
+        let folder = match place {
+            Place::Own(path) => path.clone(),
+            _ => self.skills.join(&own),
+        };
+        let mut lock = self.lock.clone();
+        lock.entries.remove(&own);
+        let _exchange = place::exchanging(&self.skills)?;
+        let kept = match place {
+            Place::Own(_) | Place::Edited => Some(place::keep(&folder, &self.skills)?),
+            Place::Installed => {
+                place::remove(&folder, &self.skills)?;
+                None
+            }
+            Place::Free | Place::Gone => None,
+        };
+        lock.write(&self.lock_path)?;
+        self.lock = lock;
+        Ok(kept)
+    }
+}
+
+/// Finds a name in any spelling; an exact match wins.
+fn spelled<'a>(names: impl Iterator<Item = &'a String> + Clone, name: &str) -> Option<&'a String> {
+    let is_same = |own: &&String| key(own) == key(name);
+    names
+        .clone()
+        .find(|own| *own == name)
+        .or_else(|| names.clone().find(is_same))
+}
+
+/// Lists the names in use in a directory of skills, in the form in which names are compared: all
+/// top-level entries, and all skills that a session would find deeper, even unused ones.
+pub fn taken(skills: &Path) -> Vec<(String, PathBuf)> {
+    let entries = std::fs::read_dir(skills).into_iter().flatten().flatten();
+    let tops = entries.flat_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_flat = name.to_lowercase().ends_with(".md");
+        let stem = name.get(..name.len().saturating_sub(3));
+        let stem = stem.filter(|_| is_flat).map(key);
+        let names = stem.into_iter().chain([key(&name)]);
+        names.map(move |name| (name, entry.path()))
+    });
+    let root = Root::new(Source::User, skills.to_owned());
+    let found = discover(&[root], &[], &AllAvailable);
+    let deeper = found.places().map(|(name, path, _)| {
+        let is_file = path
+            .file_name()
+            .is_some_and(|name| name.eq_ignore_ascii_case(FILE));
+        let folder = path.parent().filter(|_| is_file).unwrap_or(path);
+        (key(name), folder.to_owned())
+    });
+    // Discovery finds the top-level skills again; duplicates of the same path are harmless.
+    tops.chain(deeper).collect()
+}

@@ -1,0 +1,263 @@
+//! Files of a source. They are listed first, and read only when they are needed.
+//!
+//! A source is a directory, an archive in memory, or a git commit; the callers do not distinguish
+//! them. Directories that sessions ignore are not listed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use super::super::archive::{Entries, SET_ID};
+use super::super::contents::Files;
+use super::git::Objects;
+use rind_lib::beneath::{self, Missing};
+use rind_lib::skill::{self, is_skipped};
+
+/// Maximum number of files that are listed.
+pub(super) const MAX_LISTED: usize = 50_000;
+
+/// Maximum depth of directories that are listed.
+const MAX_DEPTH: usize = 16;
+
+/// Name of a directory of skills.
+const SKILLS: &str = skill::FOLDER;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Listed {
+    File,
+    /// Special file that cannot be part of a skill, with a description.
+    Odd(&'static str),
+    /// Directory that is skipped because nothing in it can be part of a skill.
+    Hidden,
+}
+
+/// Given the directories on an entry's path, returns the length of the prefix that names a skipped
+/// directory. Skipped directories are those that sessions ignore, for example hidden ones, except
+/// `.claude/skills` and the like, which contain skills, and `skills/.curated` and the like, which
+/// are separate collections.
+pub(super) fn hides(folders: &[String]) -> Option<usize> {
+    let mut above = "";
+    let mut folders = folders.iter().zip(1..).peekable();
+    while let Some((name, n_names)) = folders.next() {
+        let is_above_skills = folders.peek().is_some_and(|(next, _)| *next == SKILLS);
+        let holds_skills = name.starts_with('.') && is_above_skills || is_collection(above, name);
+        if is_skipped(name) && !holds_skills {
+            return Some(n_names);
+        }
+        above = name;
+    }
+    None
+}
+
+/// Whether a hidden directory in `above` is a collection of skills, for example `skills/.curated`.
+fn is_collection(above: &str, name: &str) -> bool {
+    above == SKILLS && name.starts_with('.') && name != ".git"
+}
+
+#[derive(Debug)]
+enum Content {
+    Folder(Dir),
+    Memory(Files),
+    Git(Objects),
+}
+
+#[derive(Debug)]
+pub struct Tree {
+    pub(super) listed: BTreeMap<Vec<String>, Listed>,
+    content: Content,
+    /// Name of the source: of its directory, or of the only top-level directory in an archive.
+    pub(super) name: String,
+}
+
+impl Tree {
+    pub(super) fn folder(path: &Path, name: String) -> anyhow::Result<Self> {
+        let mut listed = BTreeMap::new();
+        let mut n_seen = 0;
+        let entries = fs::read_dir(path);
+        let entries = entries.with_context(|| format!("cannot read {}", path.display()))?;
+        list(entries, &mut Vec::new(), &mut listed, &mut n_seen)?;
+        let folder = Dir::open_ambient_dir(path, ambient_authority());
+        let folder = folder.with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Self {
+            listed,
+            content: Content::Folder(folder),
+            name,
+        })
+    }
+
+    /// Lists the entries of an archive. If all entries are in one top-level directory, that
+    /// directory is the root.
+    pub(super) fn memory(entries: Entries, file: &str) -> Self {
+        let Entries { files, odd, hidden } = entries;
+        let all = || files.keys().chain(odd.keys()).chain(&hidden);
+        let top = all().next().and_then(|names| names.first()).cloned();
+        let is_in_top = |names: &Vec<String>| names.len() > 1 && names.first() == top.as_ref();
+        let has_top = all().all(is_in_top);
+        let (n_above, name) = match top.filter(|_| has_top) {
+            Some(top) => (1, top),
+            None => (0, file.split('.').next().unwrap_or_default().to_owned()),
+        };
+        let inner = |mut names: Vec<String>| names.split_off(n_above);
+        let files: Files = files
+            .into_iter()
+            .map(|(names, bytes)| (inner(names), bytes))
+            .collect();
+        let plain = files.keys().map(|names| (names.clone(), Listed::File));
+        let odd = odd.into_iter();
+        let odd = odd.map(|(names, what)| (inner(names), Listed::Odd(what)));
+        let hidden = hidden.into_iter();
+        let hidden = hidden.map(|names| (inner(names), Listed::Hidden));
+        let listed = plain.chain(odd).chain(hidden).collect();
+        Self {
+            listed,
+            content: Content::Memory(files),
+            name,
+        }
+    }
+
+    /// Lists the objects of a commit.
+    pub(super) fn git(
+        listed: BTreeMap<Vec<String>, Listed>,
+        objects: Objects,
+        name: String,
+    ) -> Self {
+        Self {
+            listed,
+            content: Content::Git(objects),
+            name,
+        }
+    }
+
+    /// Whether the source is a directory on this machine, whose name the user chose.
+    pub(super) fn is_folder(&self) -> bool {
+        matches!(self.content, Content::Folder(_))
+    }
+
+    /// Reads files, at most `max_bytes` in total.
+    pub(super) async fn read(
+        &self,
+        wanted: &[Vec<String>],
+        max_bytes: u64,
+    ) -> anyhow::Result<Files> {
+        let too_large = || format!("it has more than {} MiB", max_bytes >> 20);
+        let mut left = max_bytes;
+        let mut files = Files::new();
+        if let Content::Git(objects) = &self.content {
+            return objects.read(wanted, max_bytes).await;
+        }
+        for names in wanted {
+            let bytes = match &self.content {
+                Content::Folder(folder) => read_plain(folder, names, left)?,
+                Content::Memory(all) => all.get(names).cloned().unwrap_or_default(),
+                Content::Git(_) => Vec::new(),
+            };
+            left = left
+                .checked_sub(bytes.len() as u64)
+                .with_context(too_large)?;
+            files.insert(names.clone(), bytes);
+        }
+        Ok(files)
+    }
+}
+
+/// Reads a regular file below a directory, without following symlinks that were created meanwhile.
+/// Returns at most one byte more than the limit.
+fn read_plain(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result<Vec<u8>> {
+    let path = names.join("/");
+    let shown = path.escape_debug();
+    let read = || -> std::io::Result<Option<Vec<u8>>> {
+        let walked = beneath::walk(folder, &path, false, Missing::Refused)?;
+        if walked.names != names {
+            return Ok(None);
+        }
+        let Some((file, found)) = beneath::open_regular(&walked.folder, Path::new(&walked.name))?
+        else {
+            return Ok(None);
+        };
+        if cap_std::fs::PermissionsExt::mode(&found.permissions()) & SET_ID != 0 {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        file.take(limit + 1).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    };
+    let bytes = read().with_context(|| format!("cannot read `{shown}`"))?;
+    bytes.with_context(|| format!("`{shown}` changed while it was read"))
+}
+
+/// Returns the name of the parent of the last directory in a path; empty if there is none.
+fn parent(names: &[String]) -> &str {
+    match names {
+        [.., parent, _] => parent,
+        _ => "",
+    }
+}
+
+fn list(
+    entries: fs::ReadDir,
+    above: &mut Vec<String>,
+    listed: &mut BTreeMap<Vec<String>, Listed>,
+    n_seen: &mut usize,
+) -> anyhow::Result<()> {
+    for entry in entries {
+        *n_seen += 1;
+        ensure!(
+            *n_seen <= MAX_LISTED,
+            "there are more than {MAX_LISTED} files and folders; name the folder of the skill itself"
+        );
+        let entry = entry.context("cannot read a folder")?;
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // Metadata of the entry itself: opens nothing and follows no symlink.
+        let found = entry.metadata();
+        let found = found.with_context(|| format!("cannot read {}", path.display()))?;
+        // In a hidden directory only its skills are of interest.
+        if let [.., last] = above.as_slice()
+            && is_skipped(last)
+            && name != SKILLS
+            && !is_collection(parent(above), last)
+        {
+            continue;
+        }
+        let is_text = entry.file_name().to_str().is_some();
+        above.push(name);
+        let holds_skills = || {
+            let inner = path.join(SKILLS).symlink_metadata();
+            let name = above.last().map_or("", String::as_str);
+            is_collection(parent(above), name)
+                || name.starts_with('.') && inner.is_ok_and(|found| found.is_dir())
+        };
+        let kind = match found.is_dir() {
+            true if above.last().is_some_and(|name| is_skipped(name)) && !holds_skills() => {
+                Listed::Hidden
+            }
+            true if above.len() >= MAX_DEPTH => {
+                bail!("{} is deeper than {MAX_DEPTH} folders", path.display())
+            }
+            true => match fs::read_dir(&path) {
+                Ok(entries) => {
+                    list(entries, above, listed, n_seen)?;
+                    above.pop();
+                    continue;
+                }
+                Err(_) => Listed::Odd("cannot be read"),
+            },
+            false if found.is_symlink() => Listed::Odd("is a link"),
+            false if !found.is_file() => Listed::Odd("is neither a file nor a folder"),
+            false if found.mode() & SET_ID != 0 => {
+                Listed::Odd("is a file that runs as somebody else (setuid)")
+            }
+            false if !is_text => Listed::Odd("has a name that is not UTF-8"),
+            false => Listed::File,
+        };
+        listed.insert(above.clone(), kind);
+        above.pop();
+    }
+    Ok(())
+}
