@@ -18,7 +18,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
-pub use present::{open_if_present, read_if_present};
+pub use present::{is_dangling, open_if_present, read_if_present};
 pub use temporary::TemporaryFolder;
 
 /// Mode bits that give access to the group and to others.
@@ -102,17 +102,43 @@ pub fn lock_beside(path: &Path, waits: impl FnOnce()) -> io::Result<fs::File> {
 /// always finds a folder at each path.
 pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
-        // Not supported by the file system: move `other` out of the way first.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-            let aside = one.with_extension("earlier");
-            fs::rename(other, &aside)?;
-            fs::rename(one, other).inspect_err(|_| {
-                let _ = fs::rename(&aside, other);
-            })?;
-            fs::rename(&aside, one)
+            exchange_by_renames(one, other, |from, to| fs::rename(from, to))
         }
         exchanged => exchanged.map_err(io::Error::from),
     }
+}
+
+/// Exchanges two folders where the file system cannot do it at once: moves `other` out of the way
+/// first. If a rename fails, the earlier ones are undone, so that nothing is left behind.
+fn exchange_by_renames(
+    one: &Path,
+    other: &Path,
+    mut rename: impl FnMut(&Path, &Path) -> io::Result<()>,
+) -> io::Result<()> {
+    // A fresh folder: what a stopped process left must not be in the way.
+    let private = tempfile::Builder::new()
+        .prefix(&prefix(other))
+        .tempdir_in(other.parent().unwrap_or(Path::new(".")))?;
+    let aside = private.path().join("earlier");
+    let steps = [(other, &*aside), (one, other), (&*aside, one)];
+    for (n_done, (from, to)) in steps.into_iter().enumerate() {
+        let Err(error) = rename(from, to) else {
+            continue;
+        };
+        let mut done = steps.into_iter().take(n_done).rev();
+        if let Err(undoing) = done.try_for_each(|(from, to)| rename(to, from)) {
+            // Keep the private folder: it holds what was at `other`.
+            let _ = private.keep();
+            return Err(io::Error::other(format!(
+                "{error}, and undoing it failed: {undoing}; the earlier {} is {}",
+                other.display(),
+                aside.display()
+            )));
+        }
+        return Err(error);
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -160,5 +186,49 @@ mod tests {
         drop(held);
         waiting.join().unwrap().unwrap();
         assert!(!left.exists());
+    }
+
+    #[test]
+    fn folders_are_exchanged_without_the_system_call_or_left_as_they_were() {
+        let root = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other.d"].map(|name| root.path().join(name));
+        for folder in [&one, &other] {
+            fs::create_dir(folder).unwrap();
+            fs::write(folder.join("is"), folder.as_os_str().as_encoded_bytes()).unwrap();
+        }
+        let is = |folder: &Path, was: &Path| {
+            let found = fs::read(folder.join("is")).unwrap();
+            assert_eq!(found, was.as_os_str().as_encoded_bytes());
+            assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
+        };
+        for n_fails in 0..3 {
+            let mut n = 0;
+            let failed = exchange_by_renames(&one, &other, |from, to| {
+                n += 1;
+                match n - 1 == n_fails {
+                    true => Err(io::Error::other("out of luck")),
+                    false => fs::rename(from, to),
+                }
+            });
+            assert_eq!(failed.unwrap_err().to_string(), "out of luck");
+            is(&one, &one);
+            is(&other, &other);
+        }
+        exchange_by_renames(&one, &other, |from, to| fs::rename(from, to)).unwrap();
+        is(&one, &other);
+        is(&other, &one);
+
+        // What cannot be undone is named and stays.
+        let mut n = 0;
+        let lost = exchange_by_renames(&one, &other, |from, to| {
+            n += 1;
+            match n {
+                1 => fs::rename(from, to),
+                _ => Err(io::Error::other("out of luck")),
+            }
+        });
+        let lost = lost.unwrap_err().to_string();
+        let (_, kept) = lost.rsplit_once(" is ").unwrap();
+        is(Path::new(kept), &one);
     }
 }

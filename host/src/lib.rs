@@ -23,6 +23,8 @@ pub mod lock;
 #[macro_use]
 pub(crate) mod macros;
 pub mod message;
+#[doc(hidden)]
+pub mod near;
 pub mod paths;
 #[doc(hidden)]
 pub mod text;

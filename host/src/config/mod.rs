@@ -12,6 +12,7 @@
 mod json;
 pub mod number;
 mod plugins;
+mod replaced;
 mod values;
 
 pub use plugins::{HookSettings, PluginSettings, PluginsConfig};

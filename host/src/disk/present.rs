@@ -61,7 +61,8 @@ pub fn read_if_present(path: &Path, max_bytes: u64) -> io::Result<Option<String>
     Ok(Some(text))
 }
 
-fn is_dangling(path: &Path) -> bool {
+/// Whether a path is a symlink whose target is missing.
+pub fn is_dangling(path: &Path) -> bool {
     path.is_symlink()
         && path
             .metadata()

@@ -30,16 +30,11 @@ use super::pattern::CapabilityPattern;
 use super::table::Ruling;
 use super::{Capability, Trust};
 use crate::disk::read_if_present;
+use crate::near::nearest;
 use crate::paths::ADMIN_POLICY;
 
 /// Maximum size of a policy file, in bytes. Enough for a line for each of a thousand plugins.
 const MAX_BYTES: u64 = 1 << 20;
-
-/// Most letters in which a misspelt name differs from the one that was meant.
-const MAX_MISSPELT: usize = 2;
-
-/// Letters of a name for each that may differ.
-const LETTERS_PER_TYPO: usize = 5;
 
 /// Error in a policy. It stops the start: a policy that cannot be read must not count as
 /// permission.
@@ -214,13 +209,11 @@ impl Policy {
             names.map(move |name| (name, file))
         });
         let misspelt = names.filter_map(|(name, file)| {
-            let distance = |known: &str| strsim::damerau_levenshtein(known, name);
-            let nearest = known.iter().min_by_key(|known| distance(known))?;
-            // Short names are near each other by chance, as `memo` and `demo`.
-            let most = (name.len() / LETTERS_PER_TYPO).min(MAX_MISSPELT);
-            (1..=most).contains(&distance(nearest)).then(|| {
-                format!("[plugins.{name}] in {file}: there is no plugin `{name}`; did you mean `{nearest}`?")
-            })
+            let is_unknown = !known.contains(&name.as_str());
+            let nearest = is_unknown.then(|| nearest(name, known.iter().copied()))??;
+            Some(format!(
+                "[plugins.{name}] in {file}: there is no plugin `{name}`; did you mean `{nearest}`?"
+            ))
         });
         misspelt.collect()
     }

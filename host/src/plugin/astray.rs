@@ -37,8 +37,8 @@ pub(super) fn todo(folder: &Path, held: Option<&HeldFolder>) -> String {
     "write one, or move the folder away when it is for something else".to_owned()
 }
 
-/// Returns complaints about plugin directories that cannot be read and about files that have no
-/// effect: manifests and components next to the plugin directories instead of inside one, and
+/// Returns complaints about plugin directories that cannot be read and about entries that have no
+/// effect: symlinks without a target, manifests and components next to the plugin directories instead of inside one, and
 /// sources without a manifest, which may belong to something else.
 pub(super) fn astray(sources: &[Source], held: Option<&HeldFolder>) -> Vec<String> {
     let has_manifest = |folder: &Path| files::is_there(&folder.join(FILE_NAME), held);
@@ -58,6 +58,13 @@ pub(super) fn astray(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Strin
         said.extend(names.into_iter().map(|name| {
             format!(
                 "{} has no effect: this is a folder of plugins; put the plugin into a folder of its own in it",
+                source.path.join(name).display()
+            )
+        }));
+        let dangling = files::dangling_in(&source.path, held).into_iter();
+        said.extend(dangling.map(|name| {
+            format!(
+                "{} has no effect: this link leads to nothing; restore its target or remove it",
                 source.path.join(name).display()
             )
         }));

@@ -6,6 +6,7 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::disk::is_dangling;
 use crate::grant::held::HeldFolder;
 
 /// Whether there is a regular file at the path.
@@ -40,13 +41,28 @@ pub(super) fn folders_in(path: &Path, held: Option<&HeldFolder>) -> Vec<PathBuf>
 
 /// Returns the error for a directory that exists and cannot be read; `None` for a missing one.
 pub(super) fn unreadable(path: &Path, held: Option<&HeldFolder>) -> Option<io::Error> {
-    if covering(path, held).is_some() {
-        return None;
+    if let Some(held) = covering(path, held) {
+        return held.file(path).map(|_| io::ErrorKind::NotADirectory.into());
     }
     let error = std::fs::read_dir(path).err()?;
     // A dangling symlink counts as existing.
     let is_missing = error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err();
     (!is_missing).then_some(error)
+}
+
+/// Returns the sorted names of the symlinks directly in a directory whose targets are missing. A
+/// held directory has none.
+pub(super) fn dangling_in(path: &Path, held: Option<&HeldFolder>) -> Vec<String> {
+    if covering(path, held).is_some() {
+        return Vec::new();
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let dangling = entries.filter(|entry| is_dangling(&entry.path()));
+    let mut names: Vec<String> = dangling
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
 }
 
 /// Returns the sorted names of the regular files directly in a directory.

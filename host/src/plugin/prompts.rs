@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::files;
+use crate::disk::is_dangling;
 use crate::grant::held::HeldFolder;
+use crate::paths::file_name;
 
 /// Name of the directory in a plugin, in the user's settings directory and in `.rind`.
 pub const FOLDER: &str = "prompts";
@@ -21,18 +23,31 @@ pub const MAX_BYTES: u64 = 64 << 10;
 /// File in a directory of prompts.
 #[derive(Clone, Debug)]
 pub struct PromptFile {
-    /// Path of the file.
+    /// Path of the file, or of the directory if that cannot be read.
     pub path: PathBuf,
     /// Content, or the reason why it could not be read.
     pub bytes: Result<Vec<u8>, String>,
 }
 
 /// Reads the Markdown files of a directory, sorted by name. Files beyond [`MAX_FILES`] are listed
-/// by name, with an error instead of their content.
+/// by name, with an error instead of their content, as are directories and symlinks without a
+/// target among them, and the directory itself if it exists and cannot be read.
 #[must_use]
 pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Arc<[PromptFile]> {
-    let names = files::file_names_in(folder, held).into_iter();
-    let names = names.filter(|name| name.ends_with(".md"));
+    if let Some(error) = files::unreadable(folder, held) {
+        let file = PromptFile {
+            path: folder.to_owned(),
+            bytes: Err(format!("no prompts are read from it: {error}")),
+        };
+        return [file].into();
+    }
+    // Not a named pipe: to open one would wait for a writer.
+    let odd = files::folders_in(folder, held).into_iter();
+    let odd = odd.filter(|path| path.is_dir() || is_dangling(path));
+    let mut names = files::file_names_in(folder, held);
+    names.extend(odd.map(|path| file_name(&path)));
+    names.sort();
+    let names = names.into_iter().filter(|name| name.ends_with(".md"));
     let file = |(at, name): (usize, String)| {
         let path = folder.join(name);
         let bytes = match at {

@@ -18,7 +18,7 @@
 //! [`fit`].
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::mend::{BETWEEN, Mends, has_reasoning};
 use super::{Request, Wire};
@@ -102,11 +102,18 @@ struct Fitted<'a, 'm> {
 #[derive(Default)]
 struct Ids {
     used: HashSet<String>,
-    /// Calls without a result so far. Key: the id that the result refers to. Value: the id that is
-    /// sent, and the name.
-    open: HashMap<String, (String, String)>,
-    /// Keys of `open` in the order of the calls.
-    order: Vec<String>,
+    /// Calls without a result so far, in the order of the calls.
+    open: Vec<OpenCall>,
+}
+
+/// A call that waits for its result.
+struct OpenCall {
+    /// Id that the result refers to. Several calls of one answer may have the same.
+    named: String,
+    /// Id that is sent.
+    sent: String,
+    /// Name that is sent.
+    name: String,
 }
 
 impl<'a> Fitted<'a, '_> {
@@ -238,11 +245,9 @@ impl<'a> Fitted<'a, '_> {
 
     /// Adds a placeholder result to each open call.
     fn close(&mut self) {
-        for named in std::mem::take(&mut self.ids.order) {
-            let Some((id, name)) = self.ids.open.remove(&named) else {
-                continue;
-            };
-            let mut message = Message::result(ToolResult::new(id, name, NO_RESULT, true));
+        for call in std::mem::take(&mut self.ids.open) {
+            let result = ToolResult::new(call.sent, call.name, NO_RESULT, true);
+            let mut message = Message::result(result);
             message.id = String::new();
             self.messages.push(Cow::Owned(message));
         }
@@ -269,21 +274,20 @@ impl Ids {
                 }
             };
         }
-        // Two calls of one answer may have the same id. Store the second one under its unique id,
-        // so that it does not overwrite the first.
-        let key = match self.open.contains_key(&call.id) {
-            true => unique.clone(),
-            false => call.id.clone(),
-        };
-        let name = safe_name(&call.name).into_owned();
-        self.order.push(key.clone());
-        self.open.insert(key, (unique.clone(), name));
+        self.open.push(OpenCall {
+            named: call.id.clone(),
+            sent: unique.clone(),
+            name: safe_name(&call.name).into_owned(),
+        });
         unique
     }
 
-    /// Closes the call that a result answers, and returns its id as sent and its name.
+    /// Closes the call that a result answers, and returns its id as sent and its name. Results of
+    /// calls with the same id answer the calls in their order.
     fn close(&mut self, call_id: &str) -> Option<(String, String)> {
-        self.open.remove(call_id)
+        let at = self.open.iter().position(|call| call.named == call_id)?;
+        let call = self.open.remove(at);
+        Some((call.sent, call.name))
     }
 }
 
@@ -348,222 +352,4 @@ fn is_empty(message: &Message) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::provider::mend::Mend;
-
-    fn call(id: &str, name: &str) -> Content {
-        Content::ToolCall(ToolCall::new(id, name, json!({})))
-    }
-
-    fn result(id: &str, text: &str) -> Message {
-        Message::result(ToolResult::new(id, "look", text, false))
-    }
-
-    fn writer(model: &str) -> Writer {
-        Writer {
-            provider: "p".to_owned(),
-            wire: Wire::OpenaiChat.name().to_owned(),
-            model: model.to_owned(),
-        }
-    }
-
-    fn by(model: &str, content: Vec<Content>) -> Message {
-        Message {
-            writer: Some(writer(model)),
-            ..Message::new(Role::Assistant, content)
-        }
-    }
-
-    fn user(text: &str) -> Message {
-        Message::text(Role::User, text)
-    }
-
-    /// Returns one line per message: its role and its parts.
-    fn shown(messages: Vec<Message>, mends: &Mends) -> Vec<String> {
-        let request = Request {
-            model: "m".to_owned(),
-            messages,
-            ..Request::default()
-        };
-        let target = Target {
-            provider: "p",
-            wire: Wire::OpenaiChat,
-            mends,
-        };
-        let fitted = fit(&request, &target);
-        // A conversation that fits is not changed.
-        assert_eq!(*fit(&fitted, &target), *fitted);
-        let part = |part: &Content| match part {
-            Content::Text { text } => text.clone(),
-            Content::Thinking { text, .. } => format!("({text})"),
-            Content::Blob(_) => "blob".to_owned(),
-            Content::ToolCall(call) => format!("{}:{}", call.id, call.name),
-            Content::ToolResult(result) => format!("{}={}", result.call_id, result.content.text()),
-        };
-        let line = |message: &Message| {
-            let parts: Vec<String> = message.content.iter().map(part).collect();
-            format!("{:?} {}", message.role, parts.join(" "))
-        };
-        fitted.messages.iter().map(line).collect()
-    }
-
-    fn check(messages: Vec<Message>, expected: &[&str]) {
-        assert_eq!(shown(messages, &Mends::default()), expected);
-    }
-
-    #[test]
-    fn ids_are_unique_over_the_conversation_and_results_follow_them() {
-        check(
-            vec![
-                user("go"),
-                by("m", vec![call("call_0", "look")]),
-                result("call_0", "a"),
-                by(
-                    "m",
-                    vec![
-                        call("call_0", "look"),
-                        call("a.1", "look"),
-                        call("a:1", "look"),
-                    ],
-                ),
-                result("call_0", "b"),
-                result("a:1", "d"),
-                result("a.1", "c"),
-            ],
-            &[
-                "User go",
-                "Assistant call_0:look",
-                "Tool call_0=a",
-                "Assistant call_0_2:look a_1:look a_1_2:look",
-                "Tool call_0_2=b",
-                "Tool a_1_2=d",
-                "Tool a_1=c",
-            ],
-        );
-    }
-
-    #[test]
-    fn names_are_brought_into_the_alphabet() {
-        let long = "x".repeat(80);
-        for (name, expected) in [
-            ("read_file", "read_file"),
-            ("functions.read_file", "functions_read_file"),
-            ("read_file<|channel|>commentary", "read_file"),
-            ("", NO_NAME),
-            ("<|x|>", NO_NAME),
-            ("日本", NO_NAME),
-            ("1st", "_1st"),
-            (&long, &long[..64]),
-        ] {
-            assert_eq!(safe_name(name), expected, "{name}");
-        }
-        assert_eq!(safe_id(""), "call");
-        assert_eq!(safe_id(&long).len(), MAX_ID);
-        assert_eq!(short_id("abcdefgh1"), "abcdefgh1");
-        assert!(
-            short_id("call_1")
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric())
-        );
-    }
-
-    #[test]
-    fn calls_and_results_are_paired() {
-        check(
-            vec![
-                user("go"),
-                by("m", vec![call("a", "look"), call("b", "look")]),
-                result("b", " "),
-                result("x", "of nobody"),
-                user("stop"),
-                result("a", "too late"),
-            ],
-            &[
-                "User go",
-                "Assistant a:look b:look",
-                "Tool b=[no output]",
-                "Tool a=[no result: the call did not end]",
-                "User stop",
-            ],
-        );
-    }
-
-    #[test]
-    fn neighbors_are_joined_and_the_user_begins() {
-        check(
-            vec![
-                by("m", vec![Content::text("hi")]),
-                user("one"),
-                Message::new(Role::Assistant, vec![Content::text(" ")]),
-                user("two"),
-                by("m", vec![Content::text("a")]),
-                by("m", vec![Content::text("b")]),
-            ],
-            &[
-                "User [the beginning of the conversation was left out]",
-                "Assistant hi",
-                "User one two",
-                "Assistant a b",
-            ],
-        );
-    }
-
-    #[test]
-    fn reasoning_goes_to_its_writer_only() {
-        let thought = |model: &str| by(model, vec![Content::thinking("hm"), call("a", "look")]);
-        let mut extra = thought("other");
-        extra.extra = Some(json!({"details": 1}));
-        check(
-            vec![user("go"), thought("m"), result("a", "x")],
-            &["User go", "Assistant (hm) a:look", "Tool a=x"],
-        );
-        check(
-            vec![user("go"), extra, result("a", "x")],
-            &["User go", "Assistant a:look", "Tool a=x"],
-        );
-        let mut mends = Mends::default();
-        let messages = vec![user("go"), thought("m"), result("a", "x")];
-        mends.learn(&Mend::DropReasoning, &messages);
-        assert_eq!(
-            shown(messages, &mends),
-            ["User go", "Assistant a:look", "Tool a=x"]
-        );
-    }
-
-    #[test]
-    fn roles_alternate_where_a_template_wants_it() {
-        let messages = vec![
-            user("go"),
-            by("m", vec![call("a", "look")]),
-            result("a", "x"),
-            user("stop"),
-        ];
-        let mends = Mends::of(&[Mend::AlternateRoles, Mend::ShortIds]);
-        let lines = shown(messages, &mends);
-        assert_eq!(lines[3..], ["Assistant [the user goes on]", "User stop"]);
-        assert!(lines[2].starts_with(&format!("Tool {}=", short_id("a"))));
-    }
-
-    #[test]
-    fn a_conversation_that_fits_is_not_copied() {
-        let request = Request {
-            model: "m".to_owned(),
-            messages: vec![
-                user("go"),
-                by("m", vec![call("a", "look")]),
-                result("a", "x"),
-            ],
-            ..Request::default()
-        };
-        let mends = Mends::default();
-        let target = Target {
-            provider: "p",
-            wire: Wire::OpenaiChat,
-            mends: &mends,
-        };
-        assert!(matches!(fit(&request, &target), Cow::Borrowed(_)));
-    }
-}
+mod tests;

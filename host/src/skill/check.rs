@@ -15,6 +15,7 @@ use super::model::{Available, Diagnostic, Severity, Skill, Source};
 use super::parse::is_claude_tool;
 use super::scope::ToolPattern;
 use crate::front_matter::{self, Document, Entry, Node, NodeKind, Place};
+use crate::near::nearest;
 use crate::text::clean;
 
 /// Number of lines above which a body causes a warning because it fills the context; the format
@@ -157,6 +158,48 @@ pub fn check(
         scripts(skill, available, &mut add);
     }
     found
+}
+
+/// Returns a finding for each tool that a skill allows or denies and that is not there, if its name
+/// is nearly that of a tool. `known` lists the tools, each with its plugin.
+#[must_use]
+pub fn misspelt_tools(skill: &Skill, known: &[(Option<&str>, &str)]) -> Vec<Diagnostic> {
+    let named = |pattern: &&ToolPattern| {
+        let is_there = known
+            .iter()
+            .any(|(plugin, name)| pattern.matches(name, *plugin));
+        !is_there && !is_claude_tool(pattern.text())
+    };
+    let allowed = skill.tools.allow.iter().flatten().filter(named);
+    let denied = skill.tools.deny.iter().filter(named);
+    let all = allowed
+        .map(|pattern| ("allows", pattern))
+        .chain(denied.map(|pattern| ("denies", pattern)));
+    let mut places = None;
+    let found = all.filter_map(|(verb, pattern)| {
+        let text = pattern.text();
+        let (plugin, name) = match text.rsplit_once(':') {
+            Some((plugin, name)) => (Some(plugin), name),
+            None => (None, text),
+        };
+        let own = known
+            .iter()
+            .filter(|(own, _)| plugin.is_none() || plugin == *own);
+        let meant = nearest(name, own.map(|(_, name)| *name))?;
+        let places = places.get_or_insert_with(|| Places::of(skill));
+        let (line, column) = places.find(&["disallowed-tools", "deny", "allow", "tools"], text);
+        Some(Diagnostic {
+            line,
+            column,
+            severity: Severity::Warning,
+            text: format!(
+                "skill `{}` {verb} `{text}`, and there is no such tool",
+                skill.id
+            ),
+            hint: format!("did you mean `{meant}`?"),
+        })
+    });
+    found.collect()
 }
 
 /// Positions of keys and values in the front matter of a skill.

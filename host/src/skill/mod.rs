@@ -26,7 +26,7 @@ mod snapshot;
 mod write;
 
 pub use catalogue::{Catalogue, MAX_ENTRY_CHARS, budget_chars};
-pub use check::{Surroundings, check};
+pub use check::{Surroundings, check, misspelt_tools};
 pub use expand::SkillArguments;
 pub use find::{FILE, FOLDER, Root, discover, project_roots, user_roots};
 #[doc(hidden)]

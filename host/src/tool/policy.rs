@@ -5,6 +5,7 @@
 //! call that the policy denies. If several rules match, a denying one wins, otherwise the
 //! narrowest. Start from [`ToolPolicy::decide`].
 
+mod fault;
 mod overview;
 mod rule;
 
@@ -288,13 +289,12 @@ impl Policy for ToolPolicy {
 }
 
 impl ToolPolicy {
-    /// Returns the rules that match no known tool, each with its index and the reason. `known`
-    /// lists the tools, each with its plugin.
+    /// Returns the rules that match no call of these tools, each with its index and the reason.
     #[must_use]
-    pub fn faults(&self, known: &[(Option<&str>, &str)]) -> Vec<(usize, String)> {
+    pub fn faults(&self, tools: &[&ToolSpec]) -> Vec<(usize, String)> {
         let rules = self.rules.iter().enumerate();
         rules
-            .filter_map(|(index, rule)| Some((index, rule.fault(known)?)))
+            .filter_map(|(index, rule)| Some((index, rule.fault(tools)?)))
             .collect()
     }
 

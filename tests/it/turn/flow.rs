@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::payload::{Source, StopReason};
-use rind::provider::scripted::Reply;
+use rind::provider::scripted::{Reply, Scripted};
+use rind::provider::{Error, Images, Provider, Request, Response, StreamEvent};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::{done, held, inject, read, write};
 use crate::harness::{Setup, check_pairs, check_turn};
@@ -225,4 +229,61 @@ async fn steering_that_comes_with_the_last_answer_asks_for_another_step() {
     let outcome = running.turn("hello there").await;
     assert_eq!(outcome.output, "done");
     assert_eq!(running.lines()[2], "user: one more thing");
+}
+
+/// The scripted model on a server that puts data of its own beside each answer.
+struct Opaque(Arc<Scripted>);
+
+impl Provider for Opaque {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn body(&self, request: &Request, images: &Images) -> Value {
+        self.0.body(request, images)
+    }
+
+    fn send<'a>(
+        &'a self,
+        body: Value,
+        on: &'a mut (dyn FnMut(StreamEvent) + Send),
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Response, Error>> {
+        Box::pin(async move {
+            let mut response = self.0.send(body, on, cancel).await?;
+            response.message.extra = Some(json!({"details": response.message.joined_text()}));
+            Ok(response)
+        })
+    }
+}
+
+#[tokio::test]
+async fn data_of_the_server_beside_an_answer_goes_when_a_hook_changes_its_text() {
+    for (change, block, kept) in [
+        (None, None, Some(json!({"details": "the key is 123"}))),
+        (
+            Some("the key is 123"),
+            None,
+            Some(json!({"details": "the key is 123"})),
+        ),
+        (Some("the key is [masked]"), None, None),
+        (None, Some("secret"), None),
+    ] {
+        let setup = Setup::new(vec![Reply::text("the key is 123")]).hook::<at::PostReason>(
+            "mask",
+            move |_, _| {
+                Ok(o::ReplyOutcome {
+                    text: change.map(Into::into),
+                    block: block.map(Into::into),
+                    ..Default::default()
+                })
+            },
+        );
+        let mut running = setup.build();
+        let opaque = Opaque(running.provider.clone());
+        running.agent.set_model(Arc::new(opaque), "test-model");
+        running.turn("hello there").await;
+        let messages = running.session.messages();
+        assert_eq!(messages[1].extra, kept, "{change:?} {block:?}");
+    }
 }

@@ -23,6 +23,7 @@ pub(super) fn environment() -> Arc<OperatorEnvironment> {
         program: std::env::current_exe().ok(),
         carried: Some(carried::plugins()),
         on_warning: Arc::new(render::warn),
+        ..OperatorEnvironment::default()
     };
     ENVIRONMENT.get_or_init(|| Arc::new(read())).clone()
 }

@@ -11,11 +11,12 @@ use super::exit_code::{ExitStatus, Usage};
 use super::{plugin, render};
 use rind_lib::host::Host;
 use rind_lib::message::ToolSpec;
+use rind_lib::plugin::load::PluginSet;
 use rind_lib::provider::scripted::Scripted;
 use rind_lib::session::SessionStore;
 use rind_lib::tool::policy::{Overview, ToolPolicy};
 use rind_operator::confinement;
-use rind_operator::setup::check_apart;
+use rind_operator::setup::{OperatorSetup, check_apart};
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct ToolsArgs {
@@ -69,30 +70,38 @@ pub(super) async fn names(args: &PluginArgs) -> anyhow::Result<Vec<(String, Opti
     Ok(all.map(|tool| (tool.spec.name, tool.spec.plugin)).collect())
 }
 
-/// The tools of a session in this folder, which is opened elsewhere and runs no turn.
+/// The tools of a session in this folder.
 async fn described(args: &PluginArgs) -> anyhow::Result<Vec<Described>> {
     let load = plugin::load_of(args).await?;
     let plugins = load.load().await.context("load plugins")?;
     load.check(&plugins)?;
     render::plugins::warn_left_out(&plugins);
     let setup = load.setup();
-    check_apart(&setup.paths)?;
     let policy: ToolPolicy = setup.config.section()?;
-    let sessions = tempfile::tempdir().context("make a folder for the session")?;
-    let host = Host::builder()
-        .provider(Arc::new(Scripted::built_in()?), "none")
-        .store(SessionStore::new(sessions.path().to_owned()))
-        .plugins(Arc::new(plugins))
-        .built_in_tools(confinement::find(setup).await?.commands())
-        .config(setup.agent_config()?)
-        .paths(setup.paths.clone())
-        .build()
-        .await?;
-    let mut specs = host.session().create()?.tools();
+    let mut specs = specs(setup, Arc::new(plugins)).await?;
     specs.sort_by(|a, b| (&a.plugin, &a.name).cmp(&(&b.plugin, &b.name)));
     let described = specs.into_iter().map(|spec| Described {
         policy: policy.overview(&spec),
         spec: Arc::unwrap_or_clone(spec),
     });
     Ok(described.collect())
+}
+
+/// The tools of a session with these plugins, which is opened elsewhere and runs no turn.
+pub(super) async fn specs(
+    setup: &OperatorSetup,
+    plugins: Arc<PluginSet>,
+) -> anyhow::Result<Vec<Arc<ToolSpec>>> {
+    check_apart(&setup.paths)?;
+    let sessions = tempfile::tempdir().context("make a folder for the session")?;
+    let host = Host::builder()
+        .provider(Arc::new(Scripted::built_in()?), "none")
+        .store(SessionStore::new(sessions.path().to_owned()))
+        .plugins(plugins)
+        .built_in_tools(confinement::find(setup).await?.commands())
+        .config(setup.agent_config()?)
+        .paths(setup.paths.clone())
+        .build()
+        .await?;
+    Ok(host.session().create()?.tools())
 }

@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -71,12 +71,35 @@ impl Worker {
         .run(cancel)
         .await
         .map_err(|error| error.to_string())?;
-        let mut text = String::new();
-        if let Ok(output) = File::open(private.path().join(OUTPUT)) {
-            // A truncated or unreadable output is no answer.
-            let _ = output.take(MAX_OUTPUT_BYTES).read_to_string(&mut text);
-        }
+        let text = self.output(&private.path().join(OUTPUT))?;
         Ok((text, finished))
+    }
+
+    /// Reads the output. A process that was stopped may have left none, or the beginning of it.
+    fn output(&self, path: &Path) -> Result<String, String> {
+        let failed = |error: std::io::Error| {
+            let name = self.name;
+            format!("cannot read the answer of the process that {name}: {error}")
+        };
+        let output = match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(String::new()),
+            output => output.map_err(failed)?,
+        };
+        let mut bytes = Vec::new();
+        output
+            .take(MAX_OUTPUT_BYTES)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+        String::from_utf8(bytes).or_else(|error| match error.utf8_error().error_len() {
+            // The last character is cut.
+            None => {
+                let n_whole = error.utf8_error().valid_up_to();
+                let mut bytes = error.into_bytes();
+                bytes.truncate(n_whole);
+                Ok(String::from_utf8(bytes).unwrap_or_default())
+            }
+            Some(_) => Err(failed(std::io::Error::new(ErrorKind::InvalidData, error))),
+        })
     }
 
     /// Returns why a process has not done its work.
@@ -141,5 +164,38 @@ impl Worker {
             .spawn(move || work(&folder).map_err(|e| e.to_string()))
             .map_err(|e| format!("cannot start a thread: {e}"))?;
         work.join().map_err(|_| "internal error".to_owned())?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_may_be_cut_or_absent_and_one_that_cannot_be_read_is_said() {
+        let worker = Worker {
+            command: "",
+            name: "reads packages",
+            deadline: Duration::ZERO,
+            max_cpu_seconds: 0,
+            max_memory_bytes: 0,
+            stack_bytes: 0,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(OUTPUT);
+        let read = || worker.output(&path);
+        assert_eq!(read(), Ok(String::new()));
+        fs::write(&path, "whole ä").unwrap();
+        assert_eq!(read().as_deref(), Ok("whole ä"));
+        fs::write(&path, b"cut \xc3").unwrap();
+        assert_eq!(read().as_deref(), Ok("cut "));
+        fs::write(&path, b"no \xff text").unwrap();
+        let failed = read().unwrap_err();
+        let expected = "cannot read the answer of the process that reads packages: invalid utf-8";
+        assert!(failed.starts_with(expected), "{failed}");
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        let failed = read().unwrap_err();
+        assert!(failed.contains("directory"), "{failed}");
     }
 }

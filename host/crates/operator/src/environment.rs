@@ -4,15 +4,16 @@
 //! The program fills it; nothing in this layer asks the process. So a server or a test decides
 //! which values the rules see.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Access, access};
 
 use super::managed::CarriedPlugins;
 use super::usage::bail_usage;
+use rind_lib::lock::lock;
 use rind_lib::paths::{HOME_VARIABLE, Paths};
 
 /// Function that shows one warning to the operator.
@@ -34,7 +35,13 @@ pub struct OperatorEnvironment {
     pub carried: Option<CarriedPlugins>,
     /// Function that shows warnings.
     pub on_warning: OnWarning,
+    /// Warnings that are not repeated.
+    pub said: SaidWarnings,
 }
+
+/// Warnings that were shown [once](OperatorEnvironment::warn_once); empty at first.
+#[derive(Clone, Debug, Default)]
+pub struct SaidWarnings(Arc<Mutex<HashSet<String>>>);
 
 impl std::fmt::Debug for OperatorEnvironment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -53,6 +60,7 @@ impl Default for OperatorEnvironment {
             program: None,
             carried: None,
             on_warning: Arc::new(|_| {}),
+            said: SaidWarnings::default(),
         }
     }
 }
@@ -68,6 +76,14 @@ impl OperatorEnvironment {
     /// Shows a warning.
     pub fn warn(&self, text: &str) {
         (self.on_warning)(text);
+    }
+
+    /// Shows a warning unless it was shown this way before. Use it for faults of files and settings,
+    /// which a program that opens several sessions finds again for each.
+    pub fn warn_once(&self, text: &str) {
+        if lock(&self.said.0).insert(text.to_owned()) {
+            self.warn(text);
+        }
     }
 
     /// Returns the home folder, or an empty path where there is none.

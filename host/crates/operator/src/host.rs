@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::environment::OperatorEnvironment;
+use super::misplaced::ToolNames;
+use super::scripts;
 use super::setup::OperatorSetup;
-use super::{misplaced, scripts};
 use rind_lib::agent::AgentConfig;
 use rind_lib::host::{Host, Session};
 use rind_lib::message::ToolSpec;
@@ -41,6 +42,7 @@ pub struct OperatorHost {
     setup: OperatorSetup,
     policy: Arc<ToolPolicy>,
     scripts: Vec<Script>,
+    skills: Arc<Skills>,
 }
 
 impl OperatorHost {
@@ -60,7 +62,7 @@ impl OperatorHost {
             .plugins(parts.plugins)
             .scripts(scripts.clone(), parts.commands.clone())
             .built_in_tools(parts.commands)
-            .skills(parts.skills)
+            .skills(parts.skills.clone())
             .policy(policy.clone())
             .approver(parts.approver)
             .config(AgentConfig {
@@ -74,6 +76,7 @@ impl OperatorHost {
             setup: setup.clone(),
             policy,
             scripts,
+            skills: parts.skills,
         })
     }
 
@@ -90,16 +93,17 @@ impl OperatorHost {
         Ok(session)
     }
 
-    /// Warns of rules and scripts that are about none of these tools.
+    /// Warns of rules, scripts and skills that are about none of these tools.
     pub fn warn_misplaced(&self, tools: &[Arc<ToolSpec>]) {
-        let known: Vec<(Option<&str>, &str)> = tools
-            .iter()
-            .map(|spec| (spec.plugin.as_deref(), spec.name.as_str()))
-            .collect();
-        let rules = misplaced::of_rules(&self.setup.config, &self.policy, &known);
-        let matchers = misplaced::of_matchers(&self.scripts, &known);
-        let all = rules.iter().chain(&matchers);
-        all.for_each(|text| self.setup.environment.warn(text));
+        let names = ToolNames {
+            config: &self.setup.config,
+            policy: &self.policy,
+            scripts: &self.scripts,
+            skills: &self.skills,
+        };
+        let all = names.without(tools);
+        all.iter()
+            .for_each(|text| self.setup.environment.warn_once(text));
     }
 }
 

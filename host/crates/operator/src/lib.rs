@@ -18,6 +18,7 @@ pub mod machine;
 pub mod managed;
 pub mod misplaced;
 pub mod model;
+pub mod overlooked;
 pub mod plugin_flags;
 pub mod project;
 pub mod scripts;

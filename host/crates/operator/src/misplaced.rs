@@ -2,12 +2,16 @@
 //! get, a tool that there is not. A guard that was set to refuse at a misspelt point would not
 //! refuse, so it is said, with the line.
 
+use std::sync::Arc;
+
 use rind_lib::clock::millis;
 use rind_lib::config::{Config, PluginSettings, PluginsConfig, Section};
+use rind_lib::message::ToolSpec;
 use rind_lib::plugin::inspect::{HookReport, inspect};
 use rind_lib::plugin::load::{Loaded, PluginSet};
 use rind_lib::point::catalog;
 use rind_lib::script::Script;
+use rind_lib::skill::{self, Skills};
 use rind_lib::tool::policy::ToolPolicy;
 
 /// Reports settings of plugins that have no effect, with the line of each.
@@ -27,16 +31,38 @@ pub fn of_plugins(config: &Config, plugins: &PluginSet) -> anyhow::Result<Vec<St
     Ok(found)
 }
 
-/// Reports rules for unknown tools, with the line of each. `known` are the tools, each with its
-/// plugin.
-#[must_use]
-pub fn of_rules(
-    config: &Config,
-    policy: &ToolPolicy,
-    known: &[(Option<&str>, &str)],
-) -> Vec<String> {
+/// Files of the operator that name tools.
+pub struct ToolNames<'a> {
+    /// Settings.
+    pub config: &'a Config,
+    /// Rules of the settings.
+    pub policy: &'a ToolPolicy,
+    /// Scripts of the settings.
+    pub scripts: &'a [Script],
+    /// Skills of the session.
+    pub skills: &'a Skills,
+}
+
+impl ToolNames<'_> {
+    /// Reports rules, scripts and skills that are about none of these tools, with the line of each.
+    #[must_use]
+    pub fn without(&self, tools: &[Arc<ToolSpec>]) -> Vec<String> {
+        let tools: Vec<&ToolSpec> = tools.iter().map(|spec| &**spec).collect();
+        let known: Vec<(Option<&str>, &str)> = tools
+            .iter()
+            .map(|spec| (spec.plugin.as_deref(), spec.name.as_str()))
+            .collect();
+        let mut found = of_rules(self.config, self.policy, &tools);
+        found.extend(of_matchers(self.scripts, &known));
+        found.extend(of_skills(self.skills, &known));
+        found
+    }
+}
+
+/// Reports rules that match no call of these tools, with the line of each.
+fn of_rules(config: &Config, policy: &ToolPolicy, tools: &[&ToolSpec]) -> Vec<String> {
     let places = config.element_places(&[ToolPolicy::NAME, "rules"]);
-    let faults = policy.faults(known).into_iter();
+    let faults = policy.faults(tools).into_iter();
     faults
         .map(|(index, why)| {
             let place = places
@@ -48,11 +74,20 @@ pub fn of_rules(
 }
 
 /// Reports matchers of scripts that name no tool, with the place of each script.
-#[must_use]
-pub fn of_matchers(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String> {
+fn of_matchers(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String> {
     let told = scripts.iter().filter_map(|script| {
         let why = script.stray_matcher(known)?;
         Some(format!("{}: script `{}`: {why}", script.place, script.name))
+    });
+    told.collect()
+}
+
+/// Reports names of tools in skills that are nearly those of tools, with the place of each. Other
+/// names may be those of tools of other programs.
+fn of_skills(skills: &Skills, known: &[(Option<&str>, &str)]) -> Vec<String> {
+    let told = skills.iter().flat_map(|skill| {
+        let faults = skill::misspelt_tools(skill, known).into_iter();
+        faults.map(|fault| format!("{}:{fault}", skill.file.display()))
     });
     told.collect()
 }

@@ -149,6 +149,13 @@ pub fn source(paths: &Paths) -> Source {
 /// # Errors
 /// They are not text, wrong, or set something that only the user may set.
 pub fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
+    // An empty folder is not among the files that were read, so look at the disk as well.
+    if let Some(path) = file_names(paths).into_iter().find(|path| path.is_dir()) {
+        bail_usage!(
+            "{} is a folder, and settings are a file; move it away",
+            path.display()
+        );
+    }
     let mut layers = Vec::new();
     for (path, bytes) in setting_files(paths, held) {
         let text = String::from_utf8(bytes.to_vec())
@@ -236,7 +243,9 @@ fn skills(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String)> {
 fn brings_something(paths: &Paths) -> bool {
     // A link counts as well: that it is left out is said.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
-    is_there(paths.project().join("plugins"))
+    // So is something else in the place of the folder.
+    (is_there(paths.project()) && !paths.project().is_dir())
+        || is_there(paths.project().join("plugins"))
         || is_there(paths.project().join(prompts::FOLDER))
         || is_there(paths.project().join(skill::FOLDER))
         || SKILL_FOLDERS

@@ -48,7 +48,7 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
                 hooks
                     .unsupported
                     .iter()
-                    .for_each(|line| environment.warn(line));
+                    .for_each(|line| environment.warn_once(line));
                 found.extend(hooks.scripts.into_iter().map(|mut script| {
                     script.name = free_name(&script.name, &names);
                     names.insert(script.name.clone());

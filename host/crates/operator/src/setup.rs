@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::environment::OperatorEnvironment;
+use super::environment::{OnWarning, OperatorEnvironment, SaidWarnings};
 use super::project;
 use super::secrets::OperatorSecrets;
 use super::settings::ModelSelection;
@@ -121,6 +121,17 @@ impl OperatorSetup {
     #[must_use]
     pub fn with_secrets_unread(mut self) -> Self {
         self.secrets = OnceLock::new();
+        self
+    }
+
+    /// Returns the same setup with another function that shows warnings, none of which it has shown.
+    #[must_use]
+    pub fn with_warnings(mut self, on_warning: OnWarning) -> Self {
+        self.environment = Arc::new(OperatorEnvironment {
+            on_warning,
+            said: SaidWarnings::default(),
+            ..OperatorEnvironment::clone(&self.environment)
+        });
         self
     }
 

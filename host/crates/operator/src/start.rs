@@ -18,7 +18,7 @@ use super::project::{self, AskProject};
 use super::settings::{PluginSelection, RunSettings};
 use super::setup::{OperatorSetup, check_apart};
 use super::usage::bail_usage;
-use super::{grants, model, plugin_flags, skills};
+use super::{grants, model, overlooked, plugin_flags, skills};
 use rind_lib::grant::ask::{Ask, GrantOptions};
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::host::Session;
@@ -115,11 +115,17 @@ impl PreparedRun {
             resume,
             mode,
         } = settings;
+        let misspelt = overlooked::of_variables(&environment);
+        misspelt.iter().for_each(|text| environment.warn_once(text));
         check_apart(&paths)?;
         let (by_flag, ask) = (selection.trust_project, frontend.ask_project());
         let project = project::trusted(&environment, &paths, by_flag, ask).await?;
         plugin_flags::check_places(&selection)?;
         let mut setup = OperatorSetup::read(environment, paths, &model, project)?;
+        let replaced = overlooked::of_settings(&setup.config);
+        replaced
+            .iter()
+            .for_each(|text| setup.environment.warn_once(text));
         let resume = resume.map(|wanted| resolve(&setup, &wanted)).transpose()?;
         let mut provider = model::select(&setup, &model, resume.as_ref())?;
         if provider.is_stand_in

@@ -28,6 +28,7 @@ use super::super::settings::Base;
 use super::event::EVENTS;
 use super::{ClaudeEvent, ClaudeHook, Matcher};
 use crate::json::Unique;
+use crate::near::nearest;
 
 /// Default deadline of a hook.
 const DEADLINE_SECONDS: u64 = 60;
@@ -37,6 +38,9 @@ const MAX_DEADLINE_SECONDS: u64 = 600;
 
 /// Maximum size of a file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// Keys of a group of hooks.
+const GROUP_KEYS: [&str; 2] = ["hooks", "matcher"];
 
 /// Supported keys of a hook.
 const KEYS: &[&str] = &["type", "command", "timeout", "statusMessage"];
@@ -131,6 +135,7 @@ impl Reader<'_> {
             .ok_or_else(|| self.wrong(name, "it is no list"))?;
         for (at, group) in groups.iter().enumerate() {
             let place = format!("{name}[{at}]");
+            self.group_keys(group, &place);
             let text = match &group["matcher"] {
                 Value::Null => "",
                 Value::String(text) => text,
@@ -148,6 +153,23 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Reports keys of a group that have no effect. Without its matcher, a group is about all tools.
+    fn group_keys(&mut self, group: &Value, place: &str) {
+        let keys = group.as_object().into_iter().flat_map(Map::keys);
+        for key in keys.filter(|key| !GROUP_KEYS.contains(&key.as_str())) {
+            let meant = nearest(key, GROUP_KEYS);
+            let hint = meant.map_or_else(
+                || format!("a group has {}", GROUP_KEYS.join(" and ")),
+                |meant| format!("did you mean `{meant}`?"),
+            );
+            let key = key.escape_debug();
+            self.unsupported(
+                place,
+                &format!("`{key}` is unknown, so it has no effect; {hint}"),
+            );
+        }
     }
 
     fn hook(

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::model::{Source, Unusable};
 use super::{FILE, FOLDER, Found, Root};
+use crate::disk::is_dangling;
 use crate::grant::held::HeldFolder;
 use crate::paths::{file_name, file_stem};
 
@@ -56,11 +57,20 @@ impl<'a, 'b> Walk<'a, 'b> {
     pub(super) fn root(&mut self) {
         let path = &self.root.path;
         if let Some(held) = &self.root.held {
+            if held.file(path).is_some() {
+                self.refuse_root("it is no folder", "make it a folder of skills");
+            }
             return self.held(held, path, 0);
         }
         let Ok(real) = fs::canonicalize(path) else {
+            if is_dangling(path) {
+                self.refuse_root("the link leads nowhere", "restore its target or remove it");
+            }
             return;
         };
+        if real.is_file() && self.root.source != Source::Local {
+            return self.refuse_root("it is no folder", "make it a folder of skills");
+        }
         match &self.root.source {
             Source::Local => self.local(path, &real),
             _ => self.folder(path, &real, 0),
@@ -90,6 +100,13 @@ impl<'a, 'b> Walk<'a, 'b> {
     fn refuse(&mut self, path: &Path, text: String, hint: &str) {
         let id = file_name(path);
         self.unusable.push(self.root.refuse(&id, path, text, hint));
+    }
+
+    /// Reports that nothing is found in the root. The id is empty, so that this finding takes no
+    /// skill's name.
+    fn refuse_root(&mut self, text: &str, hint: &str) {
+        let refused = self.root.refuse("", &self.root.path, text.to_owned(), hint);
+        self.unusable.push(refused);
     }
 
     /// Counts a directory or flat file. Returns whether the limit is exceeded.

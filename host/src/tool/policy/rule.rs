@@ -20,15 +20,15 @@ use std::cmp::Reverse;
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
-use super::super::command::{CommandPattern, Matched, Part, runs_unread};
+use super::super::command::{CommandPattern, Matched, Part};
 use super::super::subject::WorkspacePath;
 use super::Rule;
 use crate::message::{EffectClass, ToolSpec};
 
-const BASH: &str = "bash";
+pub(super) const BASH: &str = "bash";
 
 /// Tools that report the path of the file they work on.
-const OF_FILES: &[&str] = &[
+pub(super) const OF_FILES: &[&str] = &[
     "edit_file",
     "list_files",
     "read_file",
@@ -40,10 +40,10 @@ const OF_FILES: &[&str] = &[
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "RuleText", into = "RuleText")]
 pub struct PolicyRule {
-    tool: Option<ToolPattern>,
-    effect: Option<EffectClass>,
-    command: Option<CommandPattern>,
-    path: Option<PathPattern>,
+    pub(super) tool: Option<ToolPattern>,
+    pub(super) effect: Option<EffectClass>,
+    pub(super) command: Option<CommandPattern>,
+    pub(super) path: Option<PathPattern>,
     pub(super) decision: Rule,
 }
 
@@ -266,45 +266,6 @@ impl PolicyRule {
             .collect();
         format!("tool rule {} ({})", index + 1, what.join(", "))
     }
-
-    /// Returns the reason why the rule matches none of the known tools (plugin and name); `None` if
-    /// it can match.
-    pub(super) fn fault(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
-        let program = self.command.as_ref().and_then(CommandPattern::program);
-        if let Some(program) = program.filter(|program| runs_unread(program))
-            && self.decision == Rule::Allow
-        {
-            return Some(format!(
-                "`{program}` starts other programs, and no rule allows that, so this rule has no effect; allow the other \
-                 program and let the model start it directly"
-            ));
-        }
-        let tool = self.tool.as_ref()?;
-        if known.iter().any(|(plugin, name)| tool.is(*plugin, name)) {
-            return None;
-        }
-        let Some((plugin, name)) = tool.text.split_once(':') else {
-            let mut names: Vec<&str> = known.iter().map(|(_, name)| *name).collect();
-            names.sort_unstable();
-            return Some(format!(
-                "there is no tool `{}`, so this rule has no effect; the tools are: {}",
-                tool.text,
-                names.join(", ")
-            ));
-        };
-        let matches = |known: &&str| tool.plugin.as_ref().is_some_and(|own| own.is_match(*known));
-        let mut plugins = known.iter().filter_map(|(plugin, _)| *plugin);
-        let is_there = plugins.any(|known| matches(&known));
-        Some(if is_there {
-            format!(
-                "plugin `{plugin}` has no tool `{name}`, so this rule has no effect; see `rind plugin list`"
-            )
-        } else {
-            format!(
-                "no plugin `{plugin}` with tools is loaded, so this rule has no effect; see `rind plugin list`"
-            )
-        })
-    }
 }
 
 /// Counts the literal characters of a glob.
@@ -316,9 +277,9 @@ fn n_fixed(text: &str) -> usize {
 
 /// Pattern of the tools that a rule applies to.
 #[derive(Clone, Debug)]
-struct ToolPattern {
-    text: String,
-    plugin: Option<GlobMatcher>,
+pub(super) struct ToolPattern {
+    pub(super) text: String,
+    pub(super) plugin: Option<GlobMatcher>,
     tool: GlobMatcher,
 }
 
@@ -341,7 +302,7 @@ impl ToolPattern {
         })
     }
 
-    fn matches(&self, spec: &ToolSpec) -> bool {
+    pub(super) fn matches(&self, spec: &ToolSpec) -> bool {
         self.is(spec.plugin.as_deref(), &spec.name)
     }
 
@@ -365,8 +326,8 @@ const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 /// Pattern of the files that a rule applies to: a glob of paths relative to the workspace, in which
 /// `*` does not match `/`.
 #[derive(Clone, Debug)]
-struct PathPattern {
-    text: String,
+pub(super) struct PathPattern {
+    pub(super) text: String,
     glob: GlobMatcher,
     /// Directory that contains every match.
     base: String,
@@ -447,6 +408,11 @@ impl PathPattern {
         let above = path.match_indices('/').map(|(at, _)| &path[..at]);
         let mut above = above.filter(|_| self.is_name && decision != Rule::Allow);
         self.glob.is_match(path) || above.any(|folder| self.glob.is_match(folder))
+    }
+
+    /// Whether an allowing rule may match a directory with everything below it.
+    pub(super) fn may_hold_trees(&self) -> bool {
+        self.text.ends_with('/') || self.text.contains("**") || self.text.contains('{')
     }
 
     /// Matches a directory. An allowing rule must match everything below it; for other rules a

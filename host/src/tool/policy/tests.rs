@@ -467,8 +467,12 @@ rules = [
     { command = "sudo *", decision = "deny" },
 ]
 "#;
-    let known = [(None, "bash"), (None, "read_file"), (Some("fetch"), "get")];
-    let faults = policy(text, TERMINAL).faults(&known);
+    let known = [
+        spec("bash", Execute),
+        spec("read_file", Read),
+        spec("fetch:get", External),
+    ];
+    let faults = policy(text, TERMINAL).faults(&known.each_ref());
     let numbers: Vec<usize> = faults.iter().map(|(index, _)| *index).collect();
     assert_eq!(numbers, [0, 1, 3, 6]);
     assert!(faults[3].1.contains("no rule allows that"), "{faults:?}");
@@ -478,4 +482,61 @@ rules = [
     );
     assert!(faults[1].1.contains("no plugin `web`"), "{faults:?}");
     assert!(faults[2].1.contains("has no tool `put`"), "{faults:?}");
+}
+
+#[test]
+fn rules_that_contradict_their_tools_are_named() {
+    let tools = [
+        spec("bash", Execute),
+        spec("read_file", Read),
+        spec("list_files", Read),
+        spec("search", Read),
+        spec("edit_file", Write),
+        spec("fetch:write_file", External),
+    ];
+    for (rule, expected) in [
+        ("tool = \"bash\", effect = \"execute\"", None),
+        (
+            "tool = \"bash\", effect = \"read\"",
+            Some("`bash` has the effect execute and not read"),
+        ),
+        ("tool = \"*_file\", effect = \"write\"", None),
+        (
+            "tool = \"*_file\", effect = \"execute\"",
+            Some(
+                "`read_file`, `edit_file`, `write_file` have the effect external or read or write",
+            ),
+        ),
+        ("effect = \"external\"", None),
+        ("effect = \"execute\", command = \"ls\"", None),
+        (
+            "effect = \"read\", command = \"ls\"",
+            Some("`bash` has the effect execute and not read"),
+        ),
+        ("effect = \"write\", path = \"docs/**\"", None),
+        (
+            "effect = \"execute\", path = \"docs/**\"",
+            Some("have the effect read or write and not execute"),
+        ),
+        (
+            "tool = \"write_file\", path = \"docs/**\"",
+            Some("`write_file` has no `path` that rules know"),
+        ),
+        ("tool = \"search\", path = \"docs/\"", None),
+        ("tool = \"search\", path = \"docs/{*,*/*}\"", None),
+        (
+            "tool = \"search\", path = \"docs/*\"",
+            Some("`search` looks at a folder with everything below it"),
+        ),
+        ("path = \"docs/*\"", None),
+    ] {
+        let text = format!("rules = [{{ {rule}, decision = \"allow\" }}]");
+        let faults = policy(&text, TERMINAL).faults(&tools.each_ref());
+        match (faults.first(), expected) {
+            (Some((_, told)), Some(expected)) => assert!(told.contains(expected), "{rule}: {told}"),
+            (told, expected) => assert_eq!((told, expected), (None, None), "{rule}"),
+        }
+    }
+    let denies = "rules = [{ tool = \"search\", path = \"docs\", decision = \"deny\" }]";
+    assert_eq!(policy(denies, TERMINAL).faults(&tools.each_ref()), []);
 }

@@ -114,3 +114,73 @@ fn a_name_in_the_policy_that_is_nearly_a_plugins_is_told() {
     );
     assert!(!ran.stderr.contains("`another`"), "{}", ran.stderr);
 }
+
+/// Words of a run, a chat and `rind doctor`.
+fn said(rind: &Rind) -> [String; 3] {
+    let run = rind.run(&["run", "hi"]).exits(0).stderr;
+    let chat = rind.run_with_input(&["chat"], "hi\n").exits(0).stderr;
+    let doctor = rind.run(&["doctor"]);
+    assert_eq!(doctor.stderr, "");
+    [run, chat, doctor.stdout]
+}
+
+#[test]
+fn rules_of_json_that_those_of_toml_replace_are_told_once_with_both_files() {
+    let rind = Rind::with_script(SCRIPT);
+    rind.user_file(
+        "config/config.json",
+        "{\"tools\": {\n\"rules\": [{\"tool\": \"bash\", \"decision\": \"deny\"}]},\n\"hooks\": {\"claude\": [\"hooks.json\"]}}",
+    );
+    rind.config(
+        "[[tools.rules]]\ntool = \"write_file\"\ndecision = \"deny\"\n\n[hooks]\nclaude = []\n",
+    );
+    for said in said(&rind) {
+        for told in [
+            "[RIND_HOME]/config/config.toml:1: `rules` in [tools] replaces the whole list of [RIND_HOME]/config/config.json:2, so that 1 of",
+            "[RIND_HOME]/config/config.toml:6: `claude` in [hooks] replaces the whole list of [RIND_HOME]/config/config.json:3, so that 1 of",
+        ] {
+            assert_eq!(said.matches(told).count(), 1, "{told}\n{said}");
+        }
+    }
+    rind.config("");
+    rind.user_file("config/config.json", "{\"tools\": {\"rules\": []}}");
+    for said in said(&rind) {
+        assert!(!said.contains("replaces"), "{said}");
+    }
+}
+
+#[test]
+fn a_variable_that_is_nearly_one_of_rinds_is_told() {
+    let rind = Rind::with_script(SCRIPT);
+    for args in [&["run", "hi"][..], &["doctor"]] {
+        let mut command = rind.command(args);
+        command.env("RIND_MANGED", "/x").env("RIND_TEST_TOKEN", "x");
+        let ran = rind.finish(&mut command).exits(0);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        let told = "the environment variable `RIND_MANGED` is unknown, so it has no effect; did you mean `RIND_MANAGED`?";
+        assert_eq!(said.matches(told).count(), 1, "{said}");
+        assert!(!said.contains("TOKEN"), "{said}");
+    }
+}
+
+#[test]
+fn a_key_of_a_group_of_claude_hooks_that_means_nothing_is_told() {
+    let rind = Rind::with_script(SCRIPT);
+    rind.config("[hooks]\nclaude = [\"hooks.json\"]\n");
+    let hooks = "[{\"type\": \"command\", \"command\": \"true\"}]";
+    rind.user_file(
+        "config/hooks.json",
+        &format!(
+            "{{\"hooks\": {{\"Notification\": [{{\"matchr\": \"Bash\", \"hooks\": {hooks}}}, \
+             {{\"matcher\": \"\", \"note\": 1, \"hooks\": {hooks}}}]}}}}"
+        ),
+    );
+    for said in said(&rind) {
+        for told in [
+            "config/hooks.json: Notification[0]: `matchr` is unknown, so it has no effect; did you mean `matcher`?",
+            "config/hooks.json: Notification[1]: `note` is unknown, so it has no effect; a group has hooks and matcher",
+        ] {
+            assert_eq!(said.matches(told).count(), 1, "{told}\n{said}");
+        }
+    }
+}

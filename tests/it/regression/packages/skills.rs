@@ -111,3 +111,25 @@ fn many_skills_with_faults_do_not_bury_the_start_of_a_session() {
         "{said}"
     );
 }
+
+#[test]
+fn a_tool_of_a_skill_that_is_nearly_one_is_told_where_a_session_starts_and_by_doctor() {
+    let rind = Rind::with_script(SCRIPT);
+    let text = "---\nname: look\ndescription: Looks.\ntools:\n  allow: [read_fiel, WebFetch]\n  deny: [bahs, Bash, other_tool]\n---\nLook.\n";
+    rind.user_file("config/skills/look/SKILL.md", text);
+    let run = rind.run(&["run", "hi"]).exits(0).stderr;
+    let chat = rind.run_with_input(&["chat"], "hi\n").stderr;
+    let doctor = rind.run(&["doctor"]).stdout;
+    for said in [run, chat, doctor] {
+        for told in [
+            "look/SKILL.md:5:11: skill `look` allows `read_fiel`, and there is no such tool; did you mean `read_file`?",
+            "look/SKILL.md:6:10: skill `look` denies `bahs`, and there is no such tool; did you mean `bash`?",
+        ] {
+            assert_eq!(said.matches(told).count(), 1, "{told}\n{said}");
+        }
+        assert!(
+            !said.contains("other_tool") && !said.contains("WebFetch"),
+            "{said}"
+        );
+    }
+}

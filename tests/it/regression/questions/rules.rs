@@ -134,6 +134,35 @@ fn rules_for_tools_and_plugins_that_there_are_not_are_named_with_their_line() {
 }
 
 #[test]
+fn rules_that_contradict_their_tools_are_named_with_their_line_at_the_start_and_by_doctor() {
+    let rind = with_commands(&[]);
+    rind.config(
+        "[tools]\nrules = [\n  { tool = \"bash\", effect = \"execute\", decision = \"ask\" },\n  \
+         { tool = \"write_file\", effect = \"execute\", decision = \"deny\" },\n  \
+         { effect = \"read\", command = \"rm *\", decision = \"deny\" },\n  \
+         { tool = \"search\", path = \"docs\", decision = \"allow\" },\n]\n",
+    );
+    let told = [
+        "config.toml:4: tool rule 2: `write_file` has the effect write and not execute, so this rule has no effect",
+        "config.toml:5: tool rule 3: `bash` has the effect execute and not read, so this rule has no effect",
+        "config.toml:6: tool rule 4: `search` looks at a folder with everything below it, and `path = \"docs\"` allows no such folder",
+    ];
+    let run = rind.run(&["run", "x"]).exits(0).stderr;
+    let chat = rind.run_with_input(&["chat"], "x\n").stderr;
+    let doctor = rind.run(&["doctor"]).stdout;
+    for said in [run, chat, doctor] {
+        for line in told {
+            assert_eq!(said.matches(line).count(), 1, "{line}\n{said}");
+        }
+        assert!(!said.contains("tool rule 1"), "{said}");
+    }
+    // Words of the program, and not of the stream of events.
+    let json = rind.run(&["run", "--json", "x"]).exits(0);
+    assert!(json.stderr.contains(told[0]), "{}", json.stderr);
+    assert!(!json.json_lines().is_empty());
+}
+
+#[test]
 fn a_rule_for_a_program_does_not_allow_the_commands_in_its_arguments() {
     let commands = [
         "git -c alias.x='!touch x' x",

@@ -109,3 +109,160 @@ fn a_run_without_plugins_does_not_speak_of_the_audit_log() {
     assert!(!ran.stderr.contains("audit-log"), "{}", ran.stderr);
     rind.run(&["session", "audit", "--verify"]).exits(0);
 }
+
+/// Words of a run, a chat and `rind doctor`.
+fn said(rind: &Rind) -> [(&'static str, String); 3] {
+    let run = rind.run(&["run", "hello"]).stderr;
+    let chat = rind.run_with_input(&["chat"], "hello\n").stderr;
+    [
+        ("run", run),
+        ("chat", chat),
+        ("doctor", rind.run(&["doctor"]).stdout),
+    ]
+}
+
+#[test]
+fn a_link_to_nothing_and_a_file_in_the_place_of_a_folder_are_told() {
+    for (name, of_link, of_file) in [
+        (
+            "config",
+            "`[RIND_HOME]/config` leads to nothing",
+            "Not a directory",
+        ),
+        (
+            "config/plugins",
+            "the plugins in [RIND_HOME]/config/plugins are not loaded: No such file",
+            "the plugins in [RIND_HOME]/config/plugins are not loaded: Not a directory",
+        ),
+        (
+            "config/skills",
+            "config/skills:1:1: the link leads nowhere; restore its target or remove it",
+            "config/skills:1:1: it is no folder; make it a folder of skills",
+        ),
+        (
+            "config/prompts",
+            "[RIND_HOME]/config/prompts: no prompts are read from it: No such file",
+            "[RIND_HOME]/config/prompts: no prompts are read from it: Not a directory",
+        ),
+        (
+            "config/plugins/linked",
+            "[RIND_HOME]/config/plugins/linked has no effect: this link leads to nothing",
+            "",
+        ),
+        (
+            "config/prompts/linked.md",
+            "/linked of your prompts cannot be used: [RIND_HOME]/config/prompts/linked.md: No such file",
+            "",
+        ),
+    ] {
+        for (is_link, told) in [(true, of_link), (false, of_file)] {
+            if told.is_empty() {
+                continue;
+            }
+            let rind = Rind::with_script(ANSWER);
+            let path = rind.home().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            match is_link {
+                true => std::os::unix::fs::symlink("/mnt/not-mounted", &path).unwrap(),
+                false => fs::write(&path, "").unwrap(),
+            }
+            for (command, said) in said(&rind) {
+                // A run that calls no template reads none.
+                let n = usize::from(command != "run" || !name.contains("prompts"));
+                let found = said.matches(told).count();
+                // Every check of the doctor fails where there are no settings.
+                let found = if name == "config" {
+                    found.min(1)
+                } else {
+                    found
+                };
+                assert_eq!(found, n, "{command}: {told}\n{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn something_else_in_the_place_of_a_projects_folder_is_told() {
+    let told = "the project's .rind is not used: [WORKSPACE]/.rind: is a link or no folder";
+    for is_link in [true, false] {
+        let rind = Rind::with_script(ANSWER);
+        let path = rind.workspace().join(".rind");
+        match is_link {
+            true => std::os::unix::fs::symlink("/mnt/not-mounted", &path).unwrap(),
+            false => fs::write(&path, "").unwrap(),
+        }
+        let ran = rind.run(&["run", "hello"]).exits(0);
+        assert_eq!(ran.stderr.matches(told).count(), 1, "{}", ran.stderr);
+        let doctor = rind.run(&["doctor"]);
+        let all = format!("{}{}", doctor.stdout, doctor.stderr);
+        assert_eq!(all.matches(told).count(), 1, "{all}");
+    }
+    for (name, told) in [
+        (
+            "plugins",
+            "the plugins in [WORKSPACE]/.rind/plugins are not loaded: not a directory",
+        ),
+        (
+            "skills",
+            "[WORKSPACE]/.rind/skills:1:1: it is no folder; make it a folder of skills",
+        ),
+        (
+            "prompts",
+            "[WORKSPACE]/.rind/prompts: no prompts are read from it: not a directory",
+        ),
+    ] {
+        let rind = Rind::with_script(ANSWER);
+        rind.file(&format!(".rind/{name}"), "");
+        let args = ["chat", "--trust-project"];
+        let ran = rind.run_with_input(&args, "hello\n").exits(0);
+        assert_eq!(
+            ran.stderr.matches(told).count(),
+            1,
+            "{name}: {}",
+            ran.stderr
+        );
+    }
+    let rind = Rind::with_script(ANSWER);
+    fs::create_dir_all(rind.workspace().join(".rind/config.toml")).unwrap();
+    let ran = rind.run(&["run", "hello", "--trust-project"]).exits(2);
+    let told = "[WORKSPACE]/.rind/config.toml is a folder, and settings are a file";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+}
+
+#[test]
+fn a_template_that_cannot_be_used_is_told_where_a_chat_starts_and_by_doctor() {
+    let rind = Rind::with_script(ANSWER);
+    rind.user_file(
+        "config/prompts/good.md",
+        "---\ndescription: Good.\n---\nHi.\n",
+    );
+    rind.user_file(
+        "config/prompts/torn.md",
+        "---\ndescripton: Torn.\n---\nHi.\n",
+    );
+    rind.user_file(
+        "config/prompts/open.md",
+        "---\ndescription: Open.\n---\nHi {{ x\n",
+    );
+    for (command, said) in said(&rind) {
+        let n = usize::from(command != "run");
+        for told in [
+            "/torn of your prompts cannot be used: [RIND_HOME]/config/prompts/torn.md:2:1: unknown key `descripton`",
+            "/open of your prompts cannot be used: [RIND_HOME]/config/prompts/open.md:4:",
+        ] {
+            assert_eq!(said.matches(told).count(), n, "{command}: {told}\n{said}");
+        }
+        assert!(!said.contains("/good"), "{command}: {said}");
+    }
+    // Many are counted.
+    for n in 0..9 {
+        rind.user_file(&format!("config/prompts/torn-{n}.md"), "Hi.\n");
+    }
+    let chat = rind.run_with_input(&["chat"], "hello\n").stderr;
+    assert_eq!(chat.matches("cannot be used").count(), 5, "{chat}");
+    assert!(
+        chat.contains("6 more templates left out; /help lists all"),
+        "{chat}"
+    );
+}

@@ -317,6 +317,20 @@ fn variables(source: &Source) -> Vec<String> {
 }
 
 #[test]
+fn the_variables_of_rind_are_those_that_misspelt_ones_are_compared_with() {
+    let text = tree::read("host/crates/operator/src/overlooked.rs");
+    let list = text.split_once("const VARIABLES: &[&str] = &[").unwrap().1;
+    let known = list.split_once("];").unwrap().0;
+    let mut known: Vec<&str> = known.split('"').skip(1).step_by(2).collect();
+    known.sort_unstable();
+    let rows = READ.iter().flat_map(|(_, rows)| *rows);
+    let own = rows.filter(|(name, _)| name.starts_with("RIND_"));
+    let mut own: Vec<&str> = own.map(|(name, _)| *name).collect();
+    own.sort_unstable();
+    assert_eq!(known, own);
+}
+
+#[test]
 fn names_of_variables_are_found_in_code() {
     let names = |line: &str| variables(&Source::new("a.rs", line));
     assert_eq!(names("let a = env(\"VISUAL\");"), ["VISUAL"]);

@@ -44,6 +44,9 @@ use super::render::{self, BOLD, DIM};
 use live::Leave;
 use rind_lib::session::{SessionRow, SessionStore};
 
+/// Most templates that cannot be used and are named at the start.
+const MAX_FAULTS: usize = 5;
+
 /// Most sessions that are offered for continuing.
 const MAX_OFFERED: usize = 9;
 
@@ -65,6 +68,7 @@ pub(super) async fn chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
         let settings = args.open.run_settings(resume.as_deref(), has_terminal)?;
         let prepared = open::prepare(settings).await?;
         let commands = Arc::new(prepared.commands().await?);
+        warn_of_faults(&commands);
         let opened = prepared.open().await?;
         let prompt = prompt.take();
         let left = match is_plain {
@@ -75,6 +79,18 @@ pub(super) async fn chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
             Leave::Quit(exit) => return Ok(exit),
             Leave::Resume(id) => resume = Some(id),
         }
+    }
+}
+
+/// Warns of templates that cannot be used, once.
+fn warn_of_faults(commands: &Commands) {
+    let (environment, faults) = (environment::environment(), commands.faults());
+    for fault in faults.iter().take(MAX_FAULTS) {
+        environment.warn_once(fault);
+    }
+    if let Some(n_more @ 1..) = faults.len().checked_sub(MAX_FAULTS) {
+        let more = render::count(n_more as u64, "more template");
+        environment.warn_once(&format!("{more} left out; /help lists all"));
     }
 }
 

@@ -76,6 +76,18 @@ impl Entry {
     fn is_called(&self, name: &str) -> bool {
         self.name == name || matches!(self.kind, Kind::Skill(_)) && key(&self.name) == key(name)
     }
+
+    /// Returns the reason why a template cannot be used, as a line.
+    fn fault(&self) -> Option<String> {
+        let is_skill = matches!(self.origin, Origin::Skill(..));
+        match &self.kind {
+            Kind::Broken(why) if !is_skill => Some(format!(
+                "/{} of {} cannot be used: {why}",
+                self.name, self.origin
+            )),
+            _ => None,
+        }
+    }
 }
 
 enum Kind {
@@ -212,6 +224,13 @@ impl Commands {
         }
     }
 
+    /// Returns the templates that cannot be used, each a line with the reason. Skills are told of
+    /// where they are found.
+    pub(super) fn faults(&self) -> Vec<String> {
+        let list = self.list();
+        list.iter().filter_map(|entry| entry.fault()).collect()
+    }
+
     /// Replaces the commands and templates of a plugin by those of its new version.
     pub(super) async fn replace_plugin(&self, plugin: &Loaded) {
         let mut entries = find::of_plugin(plugin);
@@ -308,6 +327,25 @@ impl Commands {
         let schema = entry.arguments.as_ref();
         schema.map_or_else(Vec::new, |schema| arguments::complete(schema, text, offset))
     }
+}
+
+/// Returns the templates that cannot be used, each a line with the reason: those of the user, of
+/// plugins, and of the project, whose folder is given when it is trusted.
+pub(super) async fn template_faults(
+    paths: &Paths,
+    plugins: &PluginSet,
+    project: Option<&HeldFolder>,
+    program: PathBuf,
+) -> Vec<String> {
+    let mut entries = find::of_user(paths);
+    entries.extend(find::of_plugins(plugins));
+    entries.extend(
+        project
+            .into_iter()
+            .flat_map(|held| find::of_project(paths, held)),
+    );
+    find::check_templates(&mut entries, &Helper::Program(program)).await;
+    entries.iter().filter_map(Entry::fault).collect()
 }
 
 /// Returns the folder of the user's own templates.

@@ -5,6 +5,7 @@
 mod commands;
 mod folders;
 mod model;
+mod overlooked;
 mod plugins;
 mod scripts;
 mod skills;
@@ -110,7 +111,10 @@ pub(super) async fn doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
         match plugins::find().await {
             Ok(found) => {
                 checks.push(plugins::loaded(&found).named("plugins"));
-                checks.extend(skills::check(&found).map(|check| check.named("skills")));
+                let found_skills = skills::find(&found);
+                let check = skills::check(&found_skills);
+                checks.extend(check.map(|check| check.named("skills")));
+                checks.extend(overlooked::checks(&found, &found_skills).await);
             }
             Err(check) => checks.push(check.named("plugins")),
         }

@@ -95,7 +95,7 @@ async fn compiler(load: &PluginLoad) -> Check {
 
 /// Plugins that a session in this folder would have, and the settings that they were loaded with.
 pub(super) struct Found {
-    pub(super) plugins: PluginSet,
+    pub(super) plugins: Arc<PluginSet>,
     load: PluginLoad,
 }
 
@@ -117,14 +117,14 @@ pub(super) async fn find() -> Result<Found, Check> {
     let load = load.map_err(|error| Check::required(format!("{error:#}")))?;
     let plugins = load.load().await;
     Ok(Found {
-        plugins: plugins.map_err(|error| Check::required(error.to_string()))?,
+        plugins: Arc::new(plugins.map_err(|error| Check::required(error.to_string()))?),
         load,
     })
 }
 
 /// Whether the plugins run that a session in this folder would have.
 pub(super) fn loaded(found: &Found) -> Check {
-    let (paths, plugins) = (&found.setup().paths, &found.plugins);
+    let (paths, plugins) = (&found.setup().paths, &*found.plugins);
     let running = render::count(plugins.plugins.len() as u64, "plugin");
     if let Err(error) = StartableSet::check(plugins) {
         let workspace = paths.workspace.display();

@@ -1,15 +1,23 @@
 //! Checks the scripts of the settings.
 
+use std::sync::{Arc, Mutex};
+
 use super::super::render;
 use super::Check;
+use rind_lib::lock::lock;
 use rind_operator::scripts;
 use rind_operator::setup::OperatorSetup;
 
 /// Whether the programs of scripts can be started, and who may change them; nothing where no script
 /// is set.
 pub(super) fn check(setup: &OperatorSetup) -> Option<Check> {
-    let found = scripts::read(setup).and_then(|scripts| {
-        let open = scripts::writable(setup, &scripts)?;
+    let said: Arc<Mutex<Vec<String>>> = Arc::default();
+    let setup = setup.clone().with_warnings({
+        let said = said.clone();
+        Arc::new(move |text| lock(&said).push(text.to_owned()))
+    });
+    let found = scripts::read(&setup).and_then(|scripts| {
+        let open = scripts::writable(&setup, &scripts)?;
         Ok((scripts, open))
     });
     let (scripts, open) = match found {
@@ -23,7 +31,8 @@ pub(super) fn check(setup: &OperatorSetup) -> Option<Check> {
             );
         }
     };
-    if scripts.is_empty() && open.is_empty() {
+    let said = lock(&said).join("; ");
+    if scripts.is_empty() && open.is_empty() && said.is_empty() {
         return None;
     }
     let names: Vec<&str> = scripts.iter().map(|script| &*script.name).collect();
@@ -33,11 +42,15 @@ pub(super) fn check(setup: &OperatorSetup) -> Option<Check> {
         false => format!("{count}: {}", names.join(", ")),
     };
     Some(match open.first() {
+        None if !said.is_empty() => Check::weaker(format!("{found}; {said}"))
+            .means("hooks are not called as these lines say")
+            .todo("correct the named lines"),
         None => Check::ok(found).means("they run confined as commands of bash do"),
         Some(open) => Check::weaker(format!(
-            "{found}; {} is in {}",
+            "{found}; {} is in {}{}{said}",
             open.file.display(),
-            open.folder.display()
+            open.folder.display(),
+            if said.is_empty() { "" } else { "; " }
         ))
         .means(format!("the agent can change {}", open.what))
         .todo("keep scripts and lists of them outside of the workspace, for example beside config.toml"),

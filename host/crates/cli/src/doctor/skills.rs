@@ -4,22 +4,26 @@ use super::super::environment::environment;
 use super::super::render;
 use super::Check;
 use super::plugins::Found;
-use rind_lib::skill::discover;
+use rind_lib::skill::{Skills, discover};
 use rind_operator::machine::OperatorMachine;
 use rind_operator::skills;
 
 /// Most skills that are named.
 const MAX_NAMED: usize = 20;
 
-/// Whether every skill that is found is used as its author meant it; nothing where there are no
-/// skills.
-pub(super) fn check(found: &Found) -> Option<Check> {
+/// Finds the skills of such a session.
+pub(super) fn find(found: &Found) -> Skills {
     let roots = skills::roots(found.setup(), &found.plugins, found.held());
-    let skills = discover(
+    discover(
         &roots,
         &super::super::command::reserved(),
         &OperatorMachine::new(&environment()),
-    );
+    )
+}
+
+/// Whether every skill that is found is used as its author meant it; nothing where there are no
+/// skills.
+pub(super) fn check(skills: &Skills) -> Option<Check> {
     let left_out = skills.left_out();
     if skills.is_empty() && left_out.is_empty() {
         return None;

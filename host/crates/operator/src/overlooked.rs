@@ -1,0 +1,75 @@
+//! Faults of the operator's settings and variables that no reader of them notices: lists that
+//! another file replaces, variables that are misspelt.
+//!
+//! Each is told where a run starts, and by `rind doctor`.
+
+use super::environment::OperatorEnvironment;
+use rind_lib::config::Config;
+use rind_lib::near::nearest;
+
+/// Beginning of the names of variables that belong to Rind.
+const PREFIX: &str = "RIND_";
+
+/// Variables of Rind that the program reads.
+const VARIABLES: &[&str] = &[
+    "RIND_COMPLETE",
+    "RIND_HOME",
+    "RIND_LOG",
+    "RIND_MANAGED",
+    "RIND_PLAIN",
+];
+
+/// Reports variables whose names are nearly those that Rind reads. Others may be those of programs
+/// that start Rind.
+#[must_use]
+pub fn of_variables(environment: &OperatorEnvironment) -> Vec<String> {
+    let names = environment.variables.keys();
+    let mut names: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .filter(|name| name.to_uppercase().starts_with(PREFIX))
+        .filter(|name| !VARIABLES.contains(&name.as_str()))
+        .collect();
+    names.sort();
+    let told = names.iter().filter_map(|name| {
+        let meant = nearest(name, VARIABLES.iter().copied())?;
+        let name = name.escape_debug();
+        Some(format!(
+            "the environment variable `{name}` is unknown, so it has no effect; did you mean `{meant}`?"
+        ))
+    });
+    told.collect()
+}
+
+/// Reports lists of settings that another file of the same folder replaces.
+#[must_use]
+pub fn of_settings(config: &Config) -> Vec<String> {
+    config.replaced_lists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_near_a_known_one_are_told() {
+        let names = [
+            "RIND_HOM",
+            "RIND_MANGED",
+            "rind_log",
+            "RIND_HOME",
+            "RIND_BLESS",
+            "RIND_TEST_TOKEN",
+            "RING_HOME",
+        ];
+        let environment = OperatorEnvironment {
+            variables: names.map(|name| (name.into(), "x".into())).into(),
+            ..OperatorEnvironment::default()
+        };
+        let told = of_variables(&environment);
+        let meant = ["RIND_HOME", "RIND_MANAGED", "RIND_LOG"];
+        assert_eq!(told.len(), meant.len(), "{told:?}");
+        for (told, meant) in told.iter().zip(meant) {
+            assert!(told.contains(&format!("did you mean `{meant}`?")), "{told}");
+        }
+    }
+}

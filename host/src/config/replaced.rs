@@ -1,0 +1,107 @@
+//! Lists of a TOML file that replace those of the JSON file beside it.
+//!
+//! A list is replaced as a whole, so that rules in the weaker file silently stop to apply.
+
+use super::{Config, Layer, Origin};
+
+impl Config {
+    /// Describes each list of a JSON file that the TOML file [of the same name](Layer::files)
+    /// replaces, with both places. A list whose elements are all in the stronger one is left out:
+    /// nothing of it is lost.
+    #[must_use]
+    pub fn replaced_lists(&self) -> Vec<String> {
+        let pairs = self.layers.iter().zip(self.layers.iter().skip(1));
+        let pairs = pairs.filter(|(json, toml)| json.is_beside(toml));
+        pairs
+            .flat_map(|(json, toml)| {
+                let mut found = Vec::new();
+                lists(&mut Vec::new(), &json.table, &mut |keys, list| {
+                    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+                    found.extend(toml.replaces(json, &keys, list));
+                });
+                found
+            })
+            .collect()
+    }
+}
+
+impl Layer {
+    /// Whether this is a JSON file, and the other the TOML file of the same name.
+    fn is_beside(&self, toml: &Self) -> bool {
+        let (Origin::File(own), Origin::File(other)) = (&self.origin, &toml.origin) else {
+            return false;
+        };
+        self.is_json && !toml.is_json && own.with_extension("") == other.with_extension("")
+    }
+
+    /// Describes what is lost of `list` of a weaker layer, if this layer replaces it.
+    fn replaces(&self, weaker: &Self, keys: &[&str], list: &[toml::Value]) -> Option<String> {
+        let own = self.value(keys)?.as_array();
+        let is_kept = |element| own.is_some_and(|own| own.contains(element));
+        let n_lost = list.iter().filter(|element| !is_kept(element)).count();
+        let place = |layer: &Self| {
+            let line = layer.line(keys).unwrap_or(1);
+            format!("{}:{line}", layer.origin)
+        };
+        let (name, section) = keys.split_last()?;
+        let n_all = list.len();
+        (n_lost > 0).then(|| {
+            format!(
+                "{}: `{name}` in [{}] replaces the whole list of {}, so that {n_lost} of the {n_all} entries there have no effect; \
+                 keep the list in one of the two files",
+                place(self),
+                section.join("."),
+                place(weaker)
+            )
+        })
+    }
+}
+
+/// Calls `on` for each list in a table, with its path of keys.
+fn lists(
+    keys: &mut Vec<String>,
+    table: &toml::Table,
+    on: &mut dyn FnMut(&[String], &[toml::Value]),
+) {
+    for (key, value) in table {
+        keys.push(key.clone());
+        match value {
+            toml::Value::Table(table) => lists(keys, table, on),
+            toml::Value::Array(list) => on(keys, list),
+            _ => {}
+        }
+        keys.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_list_that_is_replaced_is_told_with_both_places() {
+        let json = "{\"tools\": {\n\"rules\": [{\"tool\": \"a\"}, {\"tool\": \"b\"}]}, \"hooks\": {\"claude\": []}}";
+        let config = |name: &str, toml: &str| {
+            let file = |name: &str, text: &str| Layer::of_file(Path::new(name), text.to_owned());
+            Config::new(vec![
+                file("c.json", json).unwrap(),
+                file(name, toml).unwrap(),
+            ])
+        };
+        let toml = "[hooks]\nclaude = [\"x\"]\n[tools]\nrules = [{ tool = \"b\" }]\n";
+        assert_eq!(
+            config("c.toml", toml).replaced_lists(),
+            [
+                "c.toml:4: `rules` in [tools] replaces the whole list of c.json:2, so that 1 of the 2 entries there have no effect; \
+                keep the list in one of the two files"
+            ]
+        );
+        let all = "[tools]\nrules = [{ tool = \"b\" }, { tool = \"a\" }]\n";
+        for (name, toml) in [("c.toml", all), ("c.toml", ""), ("other.toml", toml)] {
+            let none = config(name, toml).replaced_lists();
+            assert!(none.is_empty(), "{name}: {none:?}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Names that are nearly a known one, and so probably misspelt.
+//!
+//! Owns how far two names may differ. It must not know what the names are of. Start from
+//! [`nearest`].
+
+/// Most letters in which a misspelt name differs from the one that was meant.
+const MAX_MISSPELT: usize = 2;
+
+/// Letters of a name for each that may differ.
+const LETTERS_PER_TYPO: usize = 5;
+
+/// Length from which two letters may be swapped, in bytes.
+const MIN_SWAPPED: usize = 4;
+
+/// Returns the known name that `name` nearly is; `None` if none is near enough. `name` itself is
+/// not among `known`.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    let known = known.into_iter().filter(|known| *known != name);
+    let distances = known.map(|known| {
+        let other = known.to_lowercase();
+        (strsim::damerau_levenshtein(&other, &lower), known)
+    });
+    let (distance, nearest) = distances.min_by_key(|(distance, _)| *distance)?;
+    // Short names are near each other by chance, as `memo` and `demo`, but not with letters that
+    // are only swapped.
+    let most = (name.len() / LETTERS_PER_TYPO).min(MAX_MISSPELT);
+    let is_swapped =
+        || distance == 1 && name.len() >= MIN_SWAPPED && letters(nearest) == letters(name);
+    (distance <= most || is_swapped()).then_some(nearest)
+}
+
+/// Returns the letters of a name, sorted.
+fn letters(name: &str) -> Vec<char> {
+    let mut letters: Vec<char> = name.to_lowercase().chars().collect();
+    letters.sort_unstable();
+    letters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_near_when_few_of_its_letters_differ() {
+        let known = ["bash", "demo", "read_file", "content-safety"];
+        for (name, expected) in [
+            ("bahs", Some("bash")),
+            ("bassh", Some("bash")),
+            ("BASH", Some("bash")),
+            ("dash", None),
+            ("memo", None),
+            ("read_fiel", Some("read_file")),
+            ("red_fle", None),
+            ("content-safty", Some("content-safety")),
+            ("another", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(name, known), expected, "{name}");
+        }
+        assert_eq!(nearest("bash", []), None);
+    }
+}

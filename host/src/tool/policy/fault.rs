@@ -1,0 +1,118 @@
+//! Rules that can never apply, because of the tools that there are.
+//!
+//! A rule that denies and never applies is a guard that does not guard, so each is described with
+//! what to do. Start from [`PolicyRule::fault`].
+
+use super::Rule;
+use super::rule::{BASH, OF_FILES, PolicyRule};
+use crate::message::ToolSpec;
+use crate::tool::command::{CommandPattern, runs_unread};
+
+/// Tools whose calls are about a directory with everything below it.
+const OF_TREES: &[&str] = &["list_files", "search"];
+
+impl PolicyRule {
+    /// Returns the reason why the rule matches no call of these tools; `None` if it can match.
+    pub(super) fn fault(&self, tools: &[&ToolSpec]) -> Option<String> {
+        let program = self.command.as_ref().and_then(CommandPattern::program);
+        if let Some(program) = program.filter(|program| runs_unread(program))
+            && self.decision == Rule::Allow
+        {
+            return Some(format!(
+                "`{program}` starts other programs, and no rule allows that, so this rule has no effect; allow the other \
+                 program and let the model start it directly"
+            ));
+        }
+        let names = |spec: &&ToolSpec| self.tool.as_ref().is_none_or(|tool| tool.matches(spec));
+        let named: Vec<&ToolSpec> = tools.iter().copied().filter(names).collect();
+        match named.is_empty() {
+            true => self.names_no_tool(tools),
+            false => self.contradiction(&named),
+        }
+    }
+
+    /// Describes a rule that names none of these tools.
+    fn names_no_tool(&self, tools: &[&ToolSpec]) -> Option<String> {
+        let tool = self.tool.as_ref()?;
+        let Some((plugin, name)) = tool.text.split_once(':') else {
+            let mut names: Vec<&str> = tools.iter().map(|spec| spec.name.as_str()).collect();
+            names.sort_unstable();
+            return Some(format!(
+                "there is no tool `{}`, so this rule has no effect; the tools are: {}",
+                tool.text,
+                names.join(", ")
+            ));
+        };
+        let matches = |known: &str| tool.plugin.as_ref().is_some_and(|own| own.is_match(known));
+        let mut plugins = tools.iter().filter_map(|spec| spec.plugin.as_deref());
+        let is_there = plugins.any(matches);
+        Some(if is_there {
+            format!(
+                "plugin `{plugin}` has no tool `{name}`, so this rule has no effect; see `rind plugin list`"
+            )
+        } else {
+            format!(
+                "no plugin `{plugin}` with tools is loaded, so this rule has no effect; see `rind plugin list`"
+            )
+        })
+    }
+
+    /// Describes a rule whose other conditions hold for no call of the tools that it names.
+    fn contradiction(&self, named: &[&ToolSpec]) -> Option<String> {
+        let (key, of_key) = match (&self.command, &self.path) {
+            (Some(_), _) => ("command", &[BASH][..]),
+            (None, Some(_)) => ("path", OF_FILES),
+            // A rule for an effect alone holds for tools that are installed later as well.
+            (None, None) if self.tool.is_none() => return None,
+            (None, None) => ("", &[][..]),
+        };
+        let is_of_key = |spec: &&&ToolSpec| {
+            key.is_empty() || (spec.plugin.is_none() && of_key.contains(&spec.name.as_str()))
+        };
+        let able: Vec<&ToolSpec> = named.iter().filter(is_of_key).copied().collect();
+        if able.is_empty() {
+            // Without a name it is a rule for tools that may be here at another time.
+            self.tool.as_ref()?;
+            return Some(format!(
+                "{} no `{key}` that rules know, so this rule has no effect; remove `{key}`, or name one of these tools: {}",
+                listed(named, "has", "have"),
+                of_key.join(", ")
+            ));
+        }
+        if let Some(effect) = self.effect
+            && able.iter().all(|spec| spec.effect_class != effect)
+        {
+            let mut classes: Vec<String> = able
+                .iter()
+                .map(|spec| spec.effect_class.to_string())
+                .collect();
+            classes.sort_unstable();
+            classes.dedup();
+            return Some(format!(
+                "{} the effect {} and not {effect}, so this rule has no effect; remove `effect`, or name another tool",
+                listed(&able, "has", "have"),
+                classes.join(" or ")
+            ));
+        }
+        let is_of_tree = |spec: &&ToolSpec| OF_TREES.contains(&spec.name.as_str());
+        let path = self.path.as_ref().filter(|path| !path.may_hold_trees())?;
+        (self.decision == Rule::Allow && able.iter().all(is_of_tree)).then(|| {
+            format!(
+                "{} a folder with everything below it, and `path = {:?}` allows no such folder, so this rule has no effect; name a \
+                 folder as in `path = \"docs/**\"`",
+                listed(&able, "looks at", "look at"),
+                path.text
+            )
+        })
+    }
+}
+
+/// Lists tools with a verb that fits their number.
+fn listed(tools: &[&ToolSpec], one: &str, more: &str) -> String {
+    let names: Vec<String> = tools
+        .iter()
+        .map(|spec| format!("`{}`", spec.name))
+        .collect();
+    let verb = if names.len() == 1 { one } else { more };
+    format!("{} {verb}", names.join(", "))
+}
