@@ -435,8 +435,10 @@ impl Rind {
         let Ok(sessions) = std::fs::read_dir(self.home().join("data/sessions")) else {
             return Vec::new();
         };
-        let files: Vec<PathBuf> = sessions
-            .map(|entry| entry.unwrap().path().join("session.jsonl"))
+        let folders = sessions.map(|entry| entry.unwrap().path());
+        let files: Vec<PathBuf> = folders
+            .filter(|folder| folder.is_dir())
+            .map(|folder| folder.join("session.jsonl"))
             .collect();
         let file = match &files[..] {
             // The program has only got so far.

@@ -120,7 +120,7 @@ fn a_library_build_has_nothing_of_the_command_line() {
 #[test]
 fn a_program_that_embeds_the_host_depends_on_two_crates_of_it() {
     let direct = ["-p", "rind", "--no-default-features", "--depth", "1"];
-    let tree = depends::tree(&[&direct[..], &["--edges", "normal"]].concat());
+    let tree = depends::tree_of("normal", &direct);
     let names: Vec<&str> = tree
         .iter()
         .filter_map(|line| line.split(' ').next())

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::Error;
+use super::guarded;
 use super::log::{sync_folder, write_private};
 use crate::disk::private_folder;
 use crate::lock::lock;
@@ -103,7 +104,7 @@ impl HashedFiles {
         for (from, name) in self.files()? {
             private_folder(&to.0).map_err(|source| Error::write(&to.0, source))?;
             let copy = to.0.join(name);
-            fs::copy(from, &copy).map_err(|source| Error::write(&copy, source))?;
+            guarded::copy(&from, &copy)?;
         }
         Ok(())
     }

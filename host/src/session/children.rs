@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::entry::{Body, Entry, Holder};
+use super::guarded;
 use super::live::Session;
 use super::log::FILE;
 use super::store::parse;
@@ -21,7 +22,7 @@ use super::{Error, SessionSpec};
 use crate::disk::private_folder;
 
 /// Name of the folder with the sessions of subagents.
-const AGENTS: &str = "agents";
+pub(super) const AGENTS: &str = "agents";
 
 /// Maximum length of a subagent's id, in bytes.
 const MAX_ID_BYTES: usize = 64;
@@ -41,7 +42,7 @@ pub struct Child {
 }
 
 /// Whether `text` is a valid id of a subagent: `[a-z0-9-]{1,64}`.
-fn is_agent_id(text: &str) -> bool {
+pub(super) fn is_agent_id(text: &str) -> bool {
     let is_in_id = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=MAX_ID_BYTES).contains(&text.len()) && text.bytes().all(is_in_id)
 }
@@ -93,7 +94,7 @@ pub(super) fn copy(from: &Path, to: &Path, entries: &[Entry]) -> Result<(), Erro
         };
         private_folder(&to).map_err(|source| Error::write(&to, source))?;
         let file = to.join(FILE);
-        fs::copy(from.join(FILE), &file).map_err(|source| Error::write(&file, source))?;
+        guarded::copy(&from.join(FILE), &file)?;
         copy(&from, &to, &entries)?;
     }
     Ok(())
@@ -102,8 +103,8 @@ pub(super) fn copy(from: &Path, to: &Path, entries: &[Entry]) -> Result<(), Erro
 /// Returns the entries of a file from a byte offset on, and notices about unreadable lines.
 fn read_from(path: &Path, at: u64) -> Result<(Vec<Entry>, Vec<String>), Error> {
     let mut bytes = Vec::new();
-    fs::File::open(path)
-        .and_then(|mut file| {
+    guarded::open(path)
+        .and_then(|(mut file, _)| {
             file.seek(SeekFrom::Start(at))?;
             file.read_to_end(&mut bytes)
         })

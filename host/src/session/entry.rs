@@ -135,6 +135,11 @@ pub enum Body {
         /// Id of the original session.
         from: String,
     },
+    /// The user gave the session a title. The last one counts.
+    Title {
+        /// Title, one line.
+        title: String,
+    },
     /// A command of the program opened the session for itself; it is never resolved as `last`.
     Aside {
         /// Name of the command.
@@ -532,6 +537,7 @@ const KNOWN: &[&str] = &[
     "cut",
     "replaced",
     "aside",
+    "title",
 ];
 
 impl Entry {

@@ -23,7 +23,7 @@ pub(super) const FILE: &str = "session.jsonl";
 
 /// Name of the lock file. Its lock marks the session as open for writing, and its content is the
 /// pid of the writer.
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 
 /// Maximum size of the buffered lines, in bytes.
 const MAX_WAITING_BYTES: usize = 64 << 10;
@@ -234,7 +234,7 @@ impl Drop for Log {
 }
 
 /// Takes the lock of a session. The error names the process that holds it.
-fn lock(folder: &Path) -> Result<File, Error> {
+pub(super) fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK);
     let mut file = private(
         OpenOptions::new()

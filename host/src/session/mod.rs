@@ -23,28 +23,48 @@
 //! ```
 
 mod blobs;
+mod bundle;
 mod children;
+mod doctor;
 mod entry;
+mod guarded;
+mod head;
+mod heads;
 mod live;
 mod log;
+mod owning;
+mod parts;
+mod reading;
+mod search;
 mod state;
 mod store;
 mod synced;
 mod transcript;
 mod undo;
+mod view;
 
 pub use blobs::{Blobs, MAX_BLOB_BYTES, MAX_BLOBS_BYTES};
+pub use bundle::{Bundle, BundleForm, Imported, save};
 pub use children::{Child, SessionFolder};
+pub use doctor::{Examination, Fault, Growth};
 pub(crate) use entry::DONE;
 pub use entry::{
     Body, DueTurn, Entry, Holder, LastingSkill, PromptRow, RememberedSkill, Report, VERSION,
 };
+pub use guarded::{MAX_LINE_BYTES, is_session_id};
+pub use head::{SessionHead, SessionState};
+pub use heads::Heads;
 pub use live::Session;
+pub use owning::{Stored, surplus};
+pub use parts::PartKind;
+pub use reading::{Numbered, Reading};
+pub use search::{Found, Hit, Wanted};
 pub use state::{
     INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,
 };
 pub use store::{Resolved, SessionRow, SessionStore};
 pub use undo::Undone;
+pub use view::{CallView, Decision, Item, ItemView, SessionView, TurnView};
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -168,6 +188,14 @@ pub enum Error {
         size: u64,
         /// Description of the limit.
         what: String,
+    },
+    /// A session cannot be exported or imported.
+    #[error("{what} cannot be moved: {why}")]
+    Bundle {
+        /// Session or file.
+        what: String,
+        /// Reason.
+        why: String,
     },
     /// A plugin exceeded a limit of its session state.
     #[error("plugin `{plugin}` exceeded a limit of its session state: {what}")]

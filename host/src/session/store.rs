@@ -8,21 +8,24 @@
 //! The module must not know the meaning of entries beyond the rows and summaries that it returns.
 //! Start from [`SessionStore`].
 
-use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::blobs::Blobs;
 use super::children;
 use super::entry::{Body, Entry, VERSION};
+use super::guarded::{self, Line, Lines, MAX_LINE_BYTES};
 use super::live::Session;
 use super::log::{FILE, write_private};
 use super::state::copy_blobs;
 use super::{Error, SessionSpec};
-use crate::disk::private_folder;
+use crate::disk::{TemporaryFolder, private_folder, rename_new};
 
 /// Maximum number of lines that are read per session for the list: the first input is near the top.
 const ROW_LINES: usize = 64;
+
+/// Name prefix of the folders in which copies of sessions are made.
+const FORKED: &str = ".forked-";
 
 /// Handle of the folder with all sessions. Holds no file open.
 #[derive(Clone, Debug)]
@@ -73,6 +76,11 @@ impl SessionStore {
         Self { root: root.into() }
     }
 
+    /// Returns the folder that contains all sessions.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Creates a session.
     pub fn create(&self, spec: &SessionSpec) -> Result<Session, Error> {
         let (id, folder) = self.new_folder()?;
@@ -94,16 +102,24 @@ impl SessionStore {
             let at = at.ok_or_else(|| self.unknown(&format!("{id}/{until}")))?;
             entries.truncate(at + 1);
         }
-        let (new, folder) = self.new_folder()?;
         let mut lines = Vec::new();
         for entry in &entries {
             lines.extend(entry.line()?);
         }
-        let path = folder.join(FILE);
+        let new = crate::clock::new_session_id();
+        let folder = self.root.join(&new);
+        let failed = |source| Error::write(&folder, source);
+        // The copy gets its name once it is whole, so that a stopped fork leaves no half of one.
+        let aside = TemporaryFolder::new_in(FORKED, &self.root).map_err(failed)?;
+        let half = aside.path().join(&new);
+        private_folder(&half).map_err(failed)?;
+        let path = half.join(FILE);
         write_private(&path, &lines).map_err(|source| Error::write(&path, source))?;
-        copy_blobs(&self.root.join(id), &folder)?;
-        Blobs::new(&self.root.join(id)).copy_to(&folder)?;
-        children::copy(&self.root.join(id), &folder, &entries)?;
+        copy_blobs(&self.root.join(id), &half)?;
+        Blobs::new(&self.root.join(id)).copy_to(&half)?;
+        children::copy(&self.root.join(id), &half, &entries)?;
+        rename_new(&half, &folder).map_err(failed)?;
+        drop(aside);
         let session = Session::open(&new, &folder, spec)?;
         session.append(Body::Forked {
             from: id.to_owned(),
@@ -127,17 +143,9 @@ impl SessionStore {
 
     /// Returns all sessions, the last written first. Skips folders that do not contain a session.
     pub fn list(&self) -> Result<Vec<SessionRow>, Error> {
-        let mut rows = Vec::new();
-        let entries = match std::fs::read_dir(&self.root) {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(rows),
-            Err(source) => return Err(Error::read(&self.root, source)),
-        };
-        for entry in entries {
-            let entry = entry.map_err(|source| Error::read(&self.root, source))?;
-            let id = entry.file_name().to_string_lossy().into_owned();
-            rows.extend(row(id, &entry.path().join(FILE)));
-        }
+        let folders = self.folders()?.into_iter();
+        let rows = folders.filter_map(|(id, folder)| row(id, &folder.join(FILE)));
+        let mut rows: Vec<SessionRow> = rows.collect();
         rows.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
         Ok(rows)
     }
@@ -230,7 +238,7 @@ impl SessionStore {
     /// first avoids parsing most lines.
     fn entries_with(&self, id: &str, texts: &[&[u8]]) -> Result<Vec<Entry>, Error> {
         let path = self.root.join(id).join(FILE);
-        let bytes = std::fs::read(&path).map_err(|source| Error::read(&path, source))?;
+        let bytes = guarded::read(&path).map_err(|source| Error::read(&path, source))?;
         let holds = |line: &[u8], text: &[u8]| line.windows(text.len()).any(|part| part == text);
         let lines = bytes.split(|byte| *byte == b'\n');
         let matching = lines.filter(|line| texts.iter().any(|text| holds(line, text)));
@@ -264,7 +272,7 @@ impl SessionStore {
     /// open the session for writing.
     pub fn read(&self, id: &str) -> Result<(Vec<Entry>, Vec<String>), Error> {
         let path = self.root.join(id).join(FILE);
-        let bytes = std::fs::read(&path).map_err(|source| Error::read(&path, source))?;
+        let bytes = guarded::read(&path).map_err(|source| Error::read(&path, source))?;
         parse(&path, &bytes)
     }
 }
@@ -298,7 +306,7 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Vec<String
 }
 
 fn row(id: String, path: &Path) -> Option<SessionRow> {
-    let meta = std::fs::metadata(path).ok()?;
+    let (file, meta) = guarded::open(path).ok()?;
     let updated = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     let mut row = SessionRow {
         id,
@@ -310,9 +318,14 @@ fn row(id: String, path: &Path) -> Option<SessionRow> {
         aside: None,
         bytes: meta.len(),
     };
-    let file = BufReader::new(std::fs::File::open(path).ok()?);
-    for line in file.split(b'\n').take(ROW_LINES).map_while(Result::ok) {
-        let Ok(entry) = Entry::parse(&line) else {
+    let mut lines = Lines::new(file, MAX_LINE_BYTES);
+    for _ in 0..ROW_LINES {
+        let entry = match lines.next() {
+            Ok(Some(Line::Whole(line) | Line::Torn(line))) => Entry::parse(line),
+            Ok(Some(Line::TooLong(_))) => continue,
+            Ok(None) | Err(_) => break,
+        };
+        let Ok(entry) = entry else {
             continue;
         };
         match entry.body {

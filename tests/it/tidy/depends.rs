@@ -20,9 +20,14 @@ const OF_CLI: &[&str] = &[
 
 /// A line `NAME VERSION FEATURES` for each crate that is linked into what is built with these arguments, or into its macros.
 pub(super) fn tree(args: &[&str]) -> BTreeSet<String> {
+    tree_of("normal,build", args)
+}
+
+/// The same for dependencies of these kinds.
+pub(super) fn tree_of(kinds: &str, args: &[&str]) -> BTreeSet<String> {
     let output = Command::new("cargo")
         .args(["tree", "--locked", "--offline", "--prefix", "none"])
-        .args(["--edges", "normal,build", "--format", "{p} {f}"])
+        .args(["--edges", kinds, "--format", "{p} {f}"])
         .args(args)
         .current_dir(root())
         .output()

@@ -30,7 +30,7 @@ pub enum BuildError {
         plugin: String,
         /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Fault in the file.
         problem: String,
     },
     /// Two plugins to build have the same name.
@@ -73,7 +73,7 @@ pub enum BuildError {
     /// A program of the toolchain failed.
     #[error("{command} failed:\n{text}")]
     Toolchain {
-        /// The command.
+        /// Command with its arguments.
         command: String,
         /// Output of the command.
         text: String,

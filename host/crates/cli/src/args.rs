@@ -10,6 +10,10 @@ use super::install::args::{
     InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs,
 };
 use super::render::trace::Detail;
+use super::session::args::{
+    SessionDoctorArgs, SessionExportArgs, SessionForkArgs, SessionGcArgs, SessionImportArgs,
+    SessionListArgs, SessionRenameArgs, SessionRmArgs, SessionSearchArgs, SessionShowArgs,
+};
 use super::skill::SkillCommand;
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::tool::policy::PolicyMode;
@@ -430,10 +434,27 @@ pub(super) struct BuildArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionCommand {
-    /// List all sessions, the last used first
-    List(JsonArgs),
-    /// Say who put what into the system prompt of each turn, what changed, and what that cost the
-    /// provider's cache
+    /// List the sessions of this folder, the last used first
+    List(SessionListArgs),
+    /// Show what happened in a session, turn by turn: what was said, calls, what hooks decided, subagents
+    Show(SessionShowArgs),
+    /// Find a text in all sessions, subagents and archived turns
+    Search(SessionSearchArgs),
+    /// Write a session as Markdown, as a page of HTML, or byte for byte
+    Export(SessionExportArgs),
+    /// Read a session that was exported as JSONL back, byte for byte
+    Import(SessionImportArgs),
+    /// Copy a session, to continue the copy
+    Fork(SessionForkArgs),
+    /// Give a session a title
+    Rename(SessionRenameArgs),
+    /// Remove sessions, with their images, subagents and archived turns
+    Rm(SessionRmArgs),
+    /// List sessions that are old or too much, and remove them with --yes
+    Gc(SessionGcArgs),
+    /// Find damage of sessions, say how large they are and what a resume would cut, and repair
+    Doctor(SessionDoctorArgs),
+    /// Say who put what into the system prompt of each turn, what changed, and what that cost the provider's cache
     Prompt(SessionPromptArgs),
     /// Show what the plugin audit-log wrote of a session, and check that nothing of it was touched
     Audit(AuditArgs),

@@ -29,7 +29,7 @@ const VARIABLE: &str = "RIND_COMPLETE";
 /// Most of one kind that are proposed.
 const MAX_PROPOSED: usize = 200;
 
-/// Longest first input of a session that is shown, in characters.
+/// Longest title of a session that is shown, in characters.
 const WIDTH: usize = 60;
 
 /// Answers a shell that asks for completions, and ends the program then.
@@ -81,11 +81,9 @@ pub(super) fn sessions() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let rows = environment::paths(None)
             .ok()
-            .and_then(|paths| SessionStore::new(paths.sessions()).list().ok());
-        let rows = rows.into_iter().flatten().map(|row| {
-            let about = row
-                .first_input
-                .map(|text| render::one_line(&text, WIDTH).into());
+            .and_then(|paths| SessionStore::new(paths.sessions()).heads().ok());
+        let rows = rows.into_iter().flat_map(|heads| heads.rows).map(|row| {
+            let about = (!row.title.is_empty()).then(|| render::one_line(&row.title, WIDTH).into());
             CompletionCandidate::new(row.id).help(about)
         });
         proposed(std::iter::once(CompletionCandidate::new("last")).chain(rows))

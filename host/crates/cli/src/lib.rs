@@ -62,7 +62,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use args::{Args, ChatArgs, Command, ConfigCommand, PluginCommand, SchemaOf, SessionCommand};
+use args::{Args, ChatArgs, Command, ConfigCommand, PluginCommand, SchemaOf};
 use command::helper;
 use exit_code::ExitStatus;
 use rind_lib::event;
@@ -232,11 +232,7 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitStatus> {
         Command::Completions(args) => completion::completions(&args),
         Command::Manual(args) => manual::pages(&args),
         Command::Skill { command } => skill::skill(command).await,
-        Command::Session { command } => match command {
-            SessionCommand::List(list) => session::list(&environment::paths(None)?, &list),
-            SessionCommand::Prompt(prompt) => session::prompt(&environment::paths(None)?, &prompt),
-            SessionCommand::Audit(args) => audit::audit(&args),
-        },
+        Command::Session { command } => session::session(command).await,
         Command::Plugin { command } => match command {
             PluginCommand::List(list) => plugin::list(list).await,
             PluginCommand::Inspect(inspect) => plugin::inspect(inspect).await,

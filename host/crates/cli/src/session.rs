@@ -1,41 +1,43 @@
-//! `rind session`: shows the records of earlier turns. Only reads, so a session may be open
-//! meanwhile.
+//! `rind session`: shows, searches, moves and repairs the records of earlier turns, from outside.
+//!
+//! Commands that only read take no lock, so a session may be open meanwhile. All reading and writing
+//! of sessions is in the library; here are arguments and what people see.
 
-use serde::Serialize;
+pub(super) mod args;
+mod examine;
+mod export;
+mod list;
+mod own;
+mod search;
+mod show;
+mod turns;
 
-use super::args::{JsonArgs, SessionPromptArgs};
+use super::args::{SessionCommand, SessionPromptArgs};
 use super::exit_code::ExitStatus;
-use super::render;
+use super::{audit, environment, render};
 use rind_lib::paths::Paths;
 use rind_lib::prompt::ledger;
-use rind_lib::session::{Error, SessionRow, SessionStore};
+use rind_lib::session::SessionStore;
 
-#[derive(Debug, Serialize)]
-pub(super) struct Listed {
-    #[serde(flatten)]
-    pub(super) row: SessionRow,
-    pub(super) turns: usize,
-}
-
-pub(super) fn list(paths: &Paths, args: &JsonArgs) -> anyhow::Result<ExitStatus> {
-    let store = SessionStore::new(paths.sessions());
-    let rows = store.list()?;
-    let listed = rows.into_iter().map(|row| {
-        let turns = store.n_turns(&row.id)?;
-        Ok(Listed { row, turns })
-    });
-    let listed = listed.collect::<Result<Vec<Listed>, Error>>()?;
-    if args.json {
-        render::json(&listed)?;
-    } else if listed.is_empty() {
-        render::note("there are no sessions yet; `rind run` creates one");
-    } else {
-        render::session::list(&listed, rind_lib::clock::now_ms());
+pub(super) async fn session(command: SessionCommand) -> anyhow::Result<ExitStatus> {
+    let paths = environment::paths(None)?;
+    match command {
+        SessionCommand::List(args) => list::list(&paths, &args),
+        SessionCommand::Show(args) => show::show(&paths, &args),
+        SessionCommand::Search(args) => search::search(&paths, &args),
+        SessionCommand::Export(args) => export::export(&paths, &args),
+        SessionCommand::Import(args) => own::import(&paths, &args),
+        SessionCommand::Fork(args) => own::fork(&paths, &args),
+        SessionCommand::Rename(args) => own::rename(&paths, &args),
+        SessionCommand::Rm(args) => own::rm(&paths, &args).await,
+        SessionCommand::Gc(args) => own::gc(&paths, &args),
+        SessionCommand::Doctor(args) => examine::doctor(&paths, &args),
+        SessionCommand::Prompt(args) => prompt(&paths, &args),
+        SessionCommand::Audit(args) => audit::audit(&args),
     }
-    Ok(ExitStatus::Done)
 }
 
-pub(super) fn prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitStatus> {
+fn prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_any(&args.session, &paths.workspace)?;
     let (entries, notices) = store.read(&id)?;

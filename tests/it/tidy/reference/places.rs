@@ -98,6 +98,16 @@ const DATA: Files = &[
         "every turn",
     ),
     (
+        "sessions/ID/kept/",
+        "what repairs took out",
+        "`rind session doctor --repair`",
+    ),
+    (
+        "sessions/.heads.json",
+        "titles, costs and states of sessions; made anew when it is missing",
+        "`rind session list`",
+    ),
+    (
         "grants.json",
         "your answers about permissions of plugins",
         "questions at a terminal; `rind plugin grants --revoke NAME`",
@@ -203,7 +213,7 @@ const FOLDERS: &[Folder] = &[
     Folder {
         heading: "Data folder",
         names: &["data"],
-        about: "Back it up: it cannot be made again. [Delete old sessions](../sessions-and-archival.md#delete-old-sessions) by hand.",
+        about: "Back it up: it cannot be made again. [Delete old sessions](../sessions-and-archival.md#delete-old-sessions).",
         files: DATA,
     },
     Folder {

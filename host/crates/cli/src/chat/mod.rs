@@ -42,7 +42,7 @@ use super::programs::Programs;
 use super::question::{Line, Screen};
 use super::render::{self, BOLD, DIM};
 use live::Leave;
-use rind_lib::session::{SessionRow, SessionStore};
+use rind_lib::session::{SessionHead, SessionStore};
 
 /// Most templates that cannot be used and are named at the start.
 const MAX_FAULTS: usize = 5;
@@ -131,20 +131,23 @@ async fn pick(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<Stri
         bail_usage!("there is no terminal to choose a session at; name it, as in `--resume last`");
     }
     let paths = environment::paths(args.open.workspace.as_deref())?;
-    let rows = SessionStore::new(paths.sessions()).list()?;
+    let rows = SessionStore::new(paths.sessions()).heads()?.rows;
     let is_here =
-        |row: &SessionRow| Path::new(&row.workspace) == paths.workspace && row.aside.is_none();
-    let rows: Vec<SessionRow> = rows.into_iter().filter(is_here).take(MAX_OFFERED).collect();
+        |row: &SessionHead| Path::new(&row.workspace) == paths.workspace && row.aside.is_none();
+    let rows: Vec<SessionHead> = rows.into_iter().filter(is_here).take(MAX_OFFERED).collect();
     if rows.is_empty() {
         bail_usage!("there is no session of this folder yet; `rind chat` begins one");
     }
     let lines = rows.iter().enumerate().map(|(n, row)| {
-        let input = row.first_input.as_deref().unwrap_or("(nothing was said)");
-        let input: String = input.chars().take(120).collect();
+        let title = match row.title.is_empty() {
+            true => "(nothing was said)",
+            false => &row.title,
+        };
+        let title: String = title.chars().take(120).collect();
         Line::new(format!("  {} ", n + 1))
             .theirs(DIM, &row.id)
             .own(" ")
-            .theirs(BOLD, &input)
+            .theirs(BOLD, &title)
     });
     let screen = Screen {
         parts: vec![

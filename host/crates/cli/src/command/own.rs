@@ -211,15 +211,15 @@ fn listed(commands: &Commands) -> anyhow::Result<String> {
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Ids and first inputs of the sessions of this folder, the last used first.
+/// Ids and titles of the sessions of this folder, the last used first.
 fn rows(commands: &Commands) -> anyhow::Result<Vec<(String, String)>> {
     let paths = &commands.about.paths;
-    let rows = SessionStore::new(paths.sessions()).list()?.into_iter();
+    let rows = SessionStore::new(paths.sessions())
+        .heads()?
+        .rows
+        .into_iter();
     let here = rows.filter(|row| std::path::Path::new(&row.workspace) == paths.workspace);
-    let row = |row: rind_lib::session::SessionRow| {
-        let input = row.first_input.unwrap_or_default();
-        (row.id, render::one_line(&input, 80))
-    };
+    let row = |row: rind_lib::session::SessionHead| (row.id, render::one_line(&row.title, 80));
     Ok(here.take(MAX_LISTED).map(row).collect())
 }
 

@@ -1,7 +1,6 @@
 //! Renders sessions and their prompt ledgers.
 
 use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, bytes, count, one_line, styled};
-use crate::session::Listed;
 use rind_lib::message::Usage;
 use rind_lib::point::payload::Tier;
 use rind_lib::prompt::ledger::{Border, Change, PartRow, TurnLedger};
@@ -9,21 +8,8 @@ use rind_lib::prompt::ledger::{Border, Change, PartRow, TurnLedger};
 /// Widest key and source in the table; longer ones push the rest of their line out.
 const WIDTH: usize = 40;
 
-pub(in super::super) fn list(listed: &[Listed], now: i64) {
-    for Listed { row, turns } in listed {
-        let input = row.first_input.as_deref().unwrap_or_default();
-        answer_line(format_args!(
-            "{} {}{:<9} {}",
-            styled(BOLD, one_line(&row.id, 64)),
-            styled(DIM, format_args!("{:<12}", ago(now, row.updated))),
-            count(*turns as u64, "turn"),
-            one_line(input, 80),
-        ));
-    }
-}
-
 /// Formats the time between `then` and `now`, both in milliseconds since 1970.
-fn ago(now: i64, then: i64) -> String {
+pub(in super::super) fn ago(now: i64, then: i64) -> String {
     let minutes = now.saturating_sub(then) / 60_000;
     match minutes {
         ..1 => "just now".to_owned(),

@@ -1,0 +1,110 @@
+//! `rind session doctor`: what is wrong with sessions, and repairs.
+
+use super::super::exit_code::ExitStatus;
+use super::super::render::{
+    self, BAD, BOLD, DIM, GOOD, WARN, answer_line, bytes, count, one_line, styled,
+};
+use super::args::SessionDoctorArgs;
+use rind_lib::paths::Paths;
+use rind_lib::session::{Examination, SessionStore};
+
+/// Longest description, in characters.
+const WIDTH: usize = 1_000;
+
+/// Number of the largest kinds that are listed.
+const MAX_KINDS: usize = 6;
+
+pub(super) fn doctor(paths: &Paths, args: &SessionDoctorArgs) -> anyhow::Result<ExitStatus> {
+    let store = SessionStore::new(paths.sessions());
+    let all = store.ids()?;
+    let ids = match &args.session {
+        // A damaged session may not be in the list that ids are completed from.
+        Some(id) if all.contains(id) => vec![id.clone()],
+        Some(wanted) => vec![store.resolve_in(wanted, &paths.workspace)?],
+        None => all,
+    };
+    let (mut is_sound, mut found) = (true, Vec::new());
+    for id in &ids {
+        if args.repair {
+            match store.repair(id) {
+                Ok(done) => done
+                    .iter()
+                    .for_each(|text| render::note(&format!("{id}: {text}"))),
+                Err(error) => {
+                    is_sound = false;
+                    let error = anyhow::Error::new(error);
+                    render::error(&error.context(format!("session {id} is not repaired")));
+                }
+            }
+        }
+        match store.examine(id) {
+            Ok(examined) => {
+                is_sound &= examined.faults.iter().all(|fault| fault.is_harmless);
+                match args.json {
+                    true => found.push(examined),
+                    false => show(&examined, args.session.is_some()),
+                }
+            }
+            Err(error) => {
+                is_sound = false;
+                let error = anyhow::Error::new(error);
+                render::error(&error.context(format!("session {id} cannot be examined")));
+            }
+        }
+    }
+    if args.json {
+        render::json(&found)?;
+    } else if ids.is_empty() {
+        render::note("there are no sessions yet; `rind run` creates one");
+    }
+    Ok(ExitStatus::of(is_sound))
+}
+
+fn show(examined: &Examination, is_whole: bool) {
+    let id = styled(BOLD, one_line(&examined.id, 96));
+    if let Some(version) = examined.newer {
+        let text = format!("has version {version} of the format: update rind; it is left alone");
+        answer_line(format_args!("{} {id} {text}", styled(WARN, "▲")));
+        return;
+    }
+    let is_sound = examined.faults.iter().all(|fault| fault.is_harmless);
+    let mark = match (is_sound, examined.faults.is_empty()) {
+        (false, _) => styled(BAD, "✗"),
+        (true, false) => styled(WARN, "▲"),
+        (true, true) => styled(GOOD, "✓"),
+    };
+    let size = examined.growth.values().map(|own| own.bytes).sum();
+    let about = match examined.faults.len() {
+        0 => bytes(size),
+        n => format!("{}, {}", bytes(size), count(n as u64, "fault")),
+    };
+    answer_line(format_args!("{mark} {id} {}", styled(DIM, about)));
+    for fault in &examined.faults {
+        let repair = match &fault.repair {
+            Some(repair) => format!("--repair: {repair}"),
+            None => "it cannot be repaired".to_owned(),
+        };
+        answer_line(format_args!(
+            "  {} {}",
+            one_line(&fault.what, WIDTH),
+            styled(DIM, format_args!("({})", one_line(&repair, WIDTH)))
+        ));
+    }
+    if !is_whole {
+        return;
+    }
+    for note in &examined.notes {
+        answer_line(format_args!("  {}", one_line(note, WIDTH)));
+    }
+    let mut kinds: Vec<_> = examined.growth.iter().collect();
+    kinds.sort_by_key(|(_, own)| std::cmp::Reverse(own.bytes));
+    for (kind, own) in kinds.into_iter().take(MAX_KINDS) {
+        let text = format!(
+            "  {:>9}  {:>6}  {}",
+            bytes(own.bytes),
+            own.count,
+            one_line(kind, 60)
+        );
+        answer_line(styled(DIM, text));
+    }
+}

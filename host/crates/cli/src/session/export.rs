@@ -1,0 +1,110 @@
+//! `rind session export`: a session as Markdown, as a page, or byte for byte.
+
+mod blocks;
+mod html;
+mod markdown;
+
+use std::io::Write;
+use std::path::Path;
+
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::render;
+use super::args::{ExportFormat, SessionExportArgs};
+use rind_lib::paths::Paths;
+use rind_lib::session::{BundleForm, Error, SessionStore, SessionView, save};
+
+/// Maximum number of subagents whose sessions a page has.
+const MAX_AGENTS: usize = 200;
+
+pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<ExitStatus> {
+    let store = SessionStore::new(paths.sessions());
+    let id = store.resolve_in(&args.session, &paths.workspace)?;
+    let to = args.output.as_deref();
+    match args.format {
+        ExportFormat::Jsonl => {
+            let bundle = store.export(&id)?;
+            bundle.left_out().iter().for_each(|text| render::warn(text));
+            let is_archive = bundle.form() == BundleForm::Archive;
+            if is_archive && to.is_none() && render::is_live() {
+                bail_usage!(
+                    "session {id} has blobs or subagents, so it is a tar archive; add -o {id}.tar"
+                );
+            }
+            put(to, &mut |out| bundle.write(out))?;
+            if let Some(path) = to {
+                let what = if is_archive {
+                    "a tar archive"
+                } else {
+                    "its lines"
+                };
+                said(path, &format!("session {id} as {what}"));
+            }
+        }
+        ExportFormat::Markdown | ExportFormat::Html => {
+            let views = views(&store, &id)?;
+            let blocks: Vec<_> = views.iter().flat_map(blocks::of).collect();
+            let title = blocks::title(&views);
+            let text = match args.format {
+                ExportFormat::Html => html::page(&title, &blocks),
+                _ => markdown::page(&title, &blocks),
+            };
+            put(to, &mut |out| {
+                out.write_all(text.as_bytes())
+                    .map_err(|error| Error::Bundle {
+                        what: format!("the session {id}"),
+                        why: error.to_string(),
+                    })
+            })?;
+            if let Some(path) = to {
+                said(
+                    path,
+                    &format!("session {id}, with secrets masked as far as they are known"),
+                );
+            }
+        }
+    }
+    Ok(ExitStatus::Done)
+}
+
+fn said(path: &Path, what: &str) {
+    render::note(&format!("wrote {}: {what}", path.display()));
+}
+
+/// Returns the view of a session, and those of its subagents and holders.
+fn views(store: &SessionStore, id: &str) -> anyhow::Result<Vec<SessionView>> {
+    let mut views = vec![SessionView::new(id, &store.read_lines(id)?)];
+    let mut ahead = store.agents_of(id)?;
+    ahead.reverse();
+    while let Some(agent) = ahead.pop() {
+        if views.len() > MAX_AGENTS {
+            let n_left = ahead.len() as u64 + 1;
+            let text = render::count(n_left, "subagent");
+            render::warn(&format!("{text} and those below are left out"));
+            break;
+        }
+        match store.read_lines(&agent) {
+            Ok(reading) => views.push(SessionView::new(&agent, &reading)),
+            Err(error) => render::warn(&format!("{agent} is left out: {error}")),
+        }
+        let mut below = store.agents_of(&agent).unwrap_or_default();
+        below.reverse();
+        ahead.extend(below);
+    }
+    Ok(views)
+}
+
+/// Writes to a file that appears once it is whole, or to standard output.
+fn put(
+    to: Option<&Path>,
+    write: &mut dyn FnMut(&mut dyn Write) -> Result<(), Error>,
+) -> anyhow::Result<()> {
+    match to {
+        Some(path) if path != Path::new("-") => save(path, write)?,
+        _ => {
+            let mut out = std::io::stdout().lock();
+            write(&mut out)?;
+            out.flush()?;
+        }
+    }
+    Ok(())
+}

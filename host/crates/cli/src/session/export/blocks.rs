@@ -1,0 +1,185 @@
+//! A session as blocks of text, from which every page for people is made.
+//!
+//! Owns that secrets are masked and that characters which deceive are written out. A text is marked
+//! as foreign by its kind of block; how it is escaped is for those who write the page.
+
+use crate::render::{bare, count, one_line, printable};
+use rind_lib::message::Role;
+use rind_lib::secret::Scanner;
+use crate::session::turns::{about, decided, time};
+use rind_lib::session::{CallView, Item, SessionView, TurnView};
+
+/// Longest name within a line, in characters.
+const WIDTH: usize = 240;
+
+/// Part of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Block {
+    /// Beginning of a session or a subagent, with facts about it.
+    Session(String, Vec<String>),
+    /// Beginning of a turn, with what is said of it.
+    Turn(String, String),
+    /// Text with its author or kind.
+    Text(String, String),
+    /// One line.
+    Line(String),
+}
+
+/// Masks secrets in a text, and writes deceptive characters out.
+fn clean(text: &str) -> String {
+    let masked = Scanner::shared().mask(text);
+    printable(masked.as_ref().map_or(text, |masked| &masked.text))
+}
+
+fn line(text: &str) -> String {
+    one_line(&clean(text), 4 * WIDTH)
+}
+
+/// Title of the page: that of the session.
+pub(super) fn title(views: &[SessionView]) -> String {
+    let view = views.first();
+    let given = view.and_then(|view| view.title.clone());
+    let first = || {
+        let turn = view?.turns.iter().find(|turn| turn.turn > 0)?;
+        turn.input.lines().next().map(str::to_owned)
+    };
+    let text = given.or_else(first).unwrap_or_default();
+    match text.trim().is_empty() {
+        true => view.map(|view| line(&view.id)).unwrap_or_default(),
+        false => one_line(&clean(&text), 120),
+    }
+}
+
+/// Returns the blocks of a session.
+pub(super) fn of(view: &SessionView) -> Vec<Block> {
+    let mut facts = vec![
+        format!("began {}", time(view.created)),
+        format!("folder {}", line(&view.workspace)),
+        format!("model {}/{}", line(&view.provider), line(&view.model)),
+    ];
+    let from = view.forked_from.iter();
+    facts.extend(from.map(|id| format!("forked from {}", line(id))));
+    facts.extend(view.notices.iter().map(|notice| line(notice)));
+    let mut blocks = vec![Block::Session(line(&view.id), facts)];
+    for turn in &view.turns {
+        add(turn, &mut blocks);
+    }
+    blocks
+}
+
+fn add(turn: &TurnView, blocks: &mut Vec<Block>) {
+    if turn.turn > 0 || turn.started > 0 {
+        blocks.push(Block::Turn(
+            format!("Turn {}", turn.turn),
+            line(&about(turn)),
+        ));
+        blocks.push(Block::Text("Input".to_owned(), clean(&turn.input)));
+    }
+    for view in &turn.items {
+        match &view.item {
+            Item::Said {
+                role: Role::User,
+                by: None,
+                text,
+                ..
+            } if *text == turn.input => {}
+            Item::Said {
+                role,
+                by,
+                text,
+                reasoning,
+                blobs,
+            } => {
+                let who = match role {
+                    Role::User => "User",
+                    Role::Assistant => "Assistant",
+                    Role::Tool => "Tool",
+                };
+                let by = by.as_deref().map(|by| format!(" ({})", line(by)));
+                let who = format!("{who}{}", by.unwrap_or_default());
+                let reasoning = reasoning.iter().map(|text| clean(text));
+                blocks.extend(reasoning.map(|text| Block::Text("Reasoning".to_owned(), text)));
+                if !text.is_empty() {
+                    blocks.push(Block::Text(who, clean(text)));
+                }
+                blocks.extend(
+                    blobs
+                        .iter()
+                        .map(|blob| Block::Line(format!("[{}]", line(blob)))),
+                );
+            }
+            Item::Call(own) => call(own, blocks),
+            Item::Decision(decision) => blocks.push(Block::Line(line(&bare(&decided(decision))))),
+            Item::Step { .. } => {}
+            Item::Subagent {
+                agent,
+                task,
+                answer,
+                is_error,
+                ..
+            } => {
+                let agent = line(agent);
+                blocks.push(Block::Text(
+                    format!("Task of subagent {agent}"),
+                    clean(task),
+                ));
+                let what = if *is_error { "Failure" } else { "Answer" };
+                let answer = answer.iter().map(|text| clean(text));
+                blocks.extend(answer.map(|text| Block::Text(format!("{what} of {agent}"), text)));
+            }
+            Item::Replaced {
+                reason,
+                removed,
+                summary,
+                holder,
+            } => {
+                let holder = holder
+                    .as_deref()
+                    .map(|id| format!(", kept in {}", line(id)));
+                let what = format!(
+                    "{} replaced ({}){}",
+                    count(*removed as u64, "message"),
+                    line(reason),
+                    holder.unwrap_or_default()
+                );
+                blocks.push(Block::Text(what, clean(summary)));
+            }
+            Item::Prompt { parts } => {
+                let keys: Vec<String> = parts.iter().map(|part| line(&part.key)).collect();
+                let text = format!("System prompt: {}", keys.join(", "));
+                blocks.push(Block::Line(text));
+            }
+            Item::Note { text } => blocks.push(Block::Line(line(text))),
+        }
+    }
+}
+
+fn call(call: &CallView, blocks: &mut Vec<Block>) {
+    let by = call
+        .by
+        .as_deref()
+        .map(|by| format!(" by plugin {}", line(by)));
+    let name = format!("Call {}{}", line(&call.tool), by.unwrap_or_default());
+    let json = |value: &serde_json::Value| {
+        let mut value = value.clone();
+        rind_lib::secret::mask_leaves(&mut value, &mut std::collections::BTreeSet::new());
+        clean(&serde_json::to_string_pretty(&value).unwrap_or_default())
+    };
+    blocks.push(Block::Text(name, json(&call.arguments)));
+    let decisions = call.decisions.iter();
+    blocks.extend(decisions.map(|own| Block::Line(line(&bare(&decided(own))))));
+    if let Some(arguments) = &call.ran_with {
+        blocks.push(Block::Text("Ran with".to_owned(), json(arguments)));
+    }
+    let what = match (&call.refused_by, call.is_error) {
+        (Some(by), _) => format!("Refused by {}", line(by)),
+        (None, true) => "Failure".to_owned(),
+        (None, false) => "Result".to_owned(),
+    };
+    match &call.result {
+        Some(text) => blocks.push(Block::Text(what, clean(text))),
+        None if call.refused_by.is_some() => blocks.push(Block::Line(what)),
+        None if call.duration_ms.is_some() => {}
+        None => blocks.push(Block::Line("No result".to_owned())),
+    }
+}

@@ -1,0 +1,98 @@
+//! `rind session list`: sessions with their titles, the last used first.
+
+use std::path::Path;
+
+use super::super::exit_code::ExitStatus;
+use super::super::render::{self, BOLD, DIM, WARN, answer_line, count, one_line, styled};
+use super::args::SessionListArgs;
+use rind_lib::paths::Paths;
+use rind_lib::session::{SessionHead, SessionState, SessionStore};
+
+/// Longest title that is shown, in characters.
+const TITLE_WIDTH: usize = 80;
+
+pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<ExitStatus> {
+    let heads = SessionStore::new(paths.sessions()).heads()?;
+    heads.notices.iter().for_each(|notice| render::warn(notice));
+    let mut rows = heads.rows;
+    let n_all = rows.len();
+    let is_here = |head: &SessionHead| Path::new(&head.workspace) == paths.workspace;
+    rows.retain(|head| args.all || is_here(head));
+    let n_here = rows.len();
+    let wanted = args.title.as_deref().map(str::to_lowercase);
+    rows.retain(|head| {
+        let since = args.since.unwrap_or(i64::MIN);
+        head.updated >= since && wanted.as_deref().is_none_or(|text| has(head, text))
+    });
+    let n_found = rows.len();
+    rows.truncate(args.limit.unwrap_or(usize::MAX));
+    if args.json {
+        render::json(&rows)?;
+        return Ok(ExitStatus::Done);
+    }
+    let now = rind_lib::clock::now_ms();
+    for head in &rows {
+        row(head, now, args.all);
+    }
+    match (n_all, n_here, n_found) {
+        (0, ..) => render::note("there are no sessions yet; `rind run` creates one"),
+        (_, 0, _) => render::note(&format!(
+            "no session has worked in this folder; `--all` lists the {} of other folders",
+            count(n_all as u64, "session")
+        )),
+        (_, _, 0) => render::note("no session fits"),
+        _ if n_found > rows.len() => {
+            let n_left = (n_found - rows.len()) as u64;
+            render::note(&format!(
+                "{} left out; raise --limit",
+                count(n_left, "session")
+            ));
+        }
+        _ => {}
+    }
+    Ok(ExitStatus::Done)
+}
+
+fn has(head: &SessionHead, text: &str) -> bool {
+    let first = head.first_input.as_deref().unwrap_or_default();
+    [&head.title, first]
+        .iter()
+        .any(|own| own.to_lowercase().contains(text))
+}
+
+fn row(head: &SessionHead, now: i64, with_folder: bool) {
+    let mut about = Vec::new();
+    if let Some(usd) = render::dollars(head.cost_usd) {
+        let least = if head.unpriced_tokens > 0 {
+            "at least "
+        } else {
+            ""
+        };
+        about.push(format!("{least}{usd}"));
+    }
+    let state = match head.state {
+        SessionState::Empty | SessionState::Finished => "",
+        SessionState::Open => "open turn",
+        SessionState::Waiting => "waiting for an answer",
+    };
+    about.extend((!state.is_empty()).then(|| styled(WARN, state)));
+    if head.damaged > 0 {
+        let text = count(head.damaged, "damaged line");
+        about.push(styled(WARN, text));
+    }
+    if with_folder {
+        about.push(one_line(&head.workspace, TITLE_WIDTH));
+    }
+    let about: Vec<String> = about.iter().map(|text| format!(" · {text}")).collect();
+    answer_line(format_args!(
+        "{} {}{:<9} {}{}",
+        styled(BOLD, one_line(&head.id, 96)),
+        styled(
+            DIM,
+            format_args!("{:<12}", render::session::ago(now, head.updated))
+        ),
+        count(head.turns, "turn"),
+        one_line(&head.title, TITLE_WIDTH),
+        styled(DIM, about.concat()),
+    ));
+}

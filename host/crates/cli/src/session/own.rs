@@ -1,0 +1,189 @@
+//! `rind session import`, `fork`, `rename`, `rm` and `gc`: what changes the store.
+
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::question::{Line, Screen, yes_or_no};
+use super::super::render::{self, BOLD, DIM, WARN, answer_line, bytes, count, one_line, styled};
+use super::super::terminal::can_ask;
+use super::args::{
+    SessionForkArgs, SessionGcArgs, SessionImportArgs, SessionRenameArgs, SessionRmArgs,
+};
+use rind_lib::paths::Paths;
+use rind_lib::session::{SessionSpec, SessionStore, surplus};
+
+/// Longest title in a question, in characters.
+const WIDTH: usize = 80;
+
+fn store(paths: &Paths) -> SessionStore {
+    SessionStore::new(paths.sessions())
+}
+
+pub(super) fn import(paths: &Paths, args: &SessionImportArgs) -> anyhow::Result<ExitStatus> {
+    let imported = store(paths).import(&args.file, args.id.as_deref())?;
+    imported.notices.iter().for_each(|text| render::warn(text));
+    answer_line(one_line(&imported.id, 96));
+    render::note(&format!(
+        "imported; to look at it: rind session show {0}; to continue: rind run --resume {0}",
+        imported.id
+    ));
+    Ok(ExitStatus::Done)
+}
+
+pub(super) fn fork(paths: &Paths, args: &SessionForkArgs) -> anyhow::Result<ExitStatus> {
+    let store = store(paths);
+    let id = store.resolve_in(&args.session, &paths.workspace)?;
+    let until = match &args.at {
+        None => None,
+        Some(at) => {
+            let reading = store.read_lines(&id)?;
+            let is_it = |line: u64, entry: &str| entry == at || line.to_string() == *at;
+            let mut entries = reading.entries.into_iter();
+            let found = entries.find(|own| is_it(own.line, &own.entry.id));
+            let Some(found) = found else {
+                bail_usage!(
+                    "session {id} has no entry `{at}`; `rind session show {id}` has their numbers at the left"
+                );
+            };
+            Some(found.entry.id)
+        }
+    };
+    let about = store.about(&id)?;
+    let spec = SessionSpec {
+        workspace: about.workspace,
+        provider: about.provider,
+        model: about.model,
+    };
+    let copy = store.fork(&id, until.as_deref(), &spec)?;
+    copy.notices().iter().for_each(|text| render::note(text));
+    answer_line(copy.id());
+    render::note(&format!("to continue: rind run --resume {}", copy.id()));
+    Ok(ExitStatus::Done)
+}
+
+pub(super) fn rename(paths: &Paths, args: &SessionRenameArgs) -> anyhow::Result<ExitStatus> {
+    if args.title.trim().is_empty() {
+        bail_usage!("the title is empty; give a few words");
+    }
+    let store = store(paths);
+    let id = store.resolve_in(&args.session, &paths.workspace)?;
+    let title = store.rename(&id, &args.title)?;
+    render::note(&format!("session {id} is called {}", one_line(&title, 240)));
+    Ok(ExitStatus::Done)
+}
+
+pub(super) async fn rm(paths: &Paths, args: &SessionRmArgs) -> anyhow::Result<ExitStatus> {
+    let store = store(paths);
+    let mut ids = Vec::new();
+    for wanted in &args.sessions {
+        // A damaged session is not in the list, and is removed by its whole id.
+        let id = match store.ids()?.contains(wanted) {
+            true => wanted.clone(),
+            false => store.resolve_in(wanted, &paths.workspace)?,
+        };
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    if !args.yes {
+        if !can_ask() {
+            bail_usage!(
+                "there is no terminal to ask at; add --yes to remove {}",
+                ids.join(", ")
+            );
+        }
+        let heads = store.heads()?.rows;
+        let title = |id: &str| {
+            let head = heads.iter().find(|head| head.id == id);
+            head.map(|head| one_line(&head.title, WIDTH))
+                .unwrap_or_default()
+        };
+        let rows = ids.iter().map(|id| {
+            Line::new("  ")
+                .theirs(BOLD, id)
+                .own(" ")
+                .theirs(DIM, &title(id))
+        });
+        let n_ids = ids.len() as u64;
+        let head = Line::new("")
+            .styled(WARN.bold(), "? ")
+            .own(&format!("remove {}", count(n_ids, "session")));
+        let screen = Screen {
+            parts: vec![std::iter::once(head).chain(rows).collect()],
+            covers: vec![Line::new("  ").styled(
+                DIM,
+                "with images, subagents and archived turns; nothing brings them back",
+            )],
+            keys: "[y]es or [n]o".to_owned(),
+            ..Screen::default()
+        };
+        if screen.approve(yes_or_no, |yes| !yes).await != Some(true) {
+            anyhow::bail!("nothing was removed: you did not say yes");
+        }
+    }
+    Ok(ExitStatus::of(remove(&store, &ids)))
+}
+
+/// Removes sessions, and tells of each. One that fails stops no other; whether all were removed.
+fn remove(store: &SessionStore, ids: &[String]) -> bool {
+    let mut is_done = true;
+    for id in ids {
+        match store.remove(id) {
+            Ok(()) => render::note(&format!("removed session {id}")),
+            Err(error) => {
+                is_done = false;
+                render::error(&anyhow::Error::new(error).context(format!("session {id} stays")));
+            }
+        }
+    }
+    is_done
+}
+
+pub(super) fn gc(paths: &Paths, args: &SessionGcArgs) -> anyhow::Result<ExitStatus> {
+    let store = store(paths);
+    let all = store.stored()?;
+    let now = rind_lib::clock::now_ms();
+    let before = args.older_than.map(|age| now.saturating_sub(age));
+    let found = surplus(&all, before, args.max_size);
+    let sum = |all: &[rind_lib::session::Stored]| all.iter().map(|own| own.bytes).sum::<u64>();
+    if args.json {
+        let found: Vec<_> = found
+            .iter()
+            .map(
+                |own| serde_json::json!({"id": own.id, "updated": own.updated, "bytes": own.bytes}),
+            )
+            .collect();
+        render::json(&serde_json::json!({
+            "surplus": found,
+            "sessions": all.len(),
+            "bytes": sum(&all),
+            "is_removed": args.yes,
+        }))?;
+    } else {
+        for own in &found {
+            answer_line(format_args!(
+                "{} {}{}",
+                styled(BOLD, one_line(&own.id, 96)),
+                styled(
+                    DIM,
+                    format_args!("{:<12}", render::session::ago(now, own.updated))
+                ),
+                bytes(own.bytes)
+            ));
+        }
+        render::note(&format!(
+            "{} of {}, {} of {}",
+            found.len(),
+            count(all.len() as u64, "session"),
+            bytes(sum(&found)),
+            bytes(sum(&all))
+        ));
+    }
+    if found.is_empty() {
+        return Ok(ExitStatus::Done);
+    }
+    if !args.yes {
+        render::note("nothing was removed; add --yes to remove them");
+        return Ok(ExitStatus::Done);
+    }
+    let ids: Vec<String> = found.into_iter().map(|own| own.id).collect();
+    Ok(ExitStatus::of(remove(&store, &ids)))
+}

@@ -1,0 +1,70 @@
+//! `rind session search`: places of a text in all sessions, subagents and archived turns.
+
+use std::ops::ControlFlow;
+
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::render::{self, BOLD, DIM, WARN, answer_line, one_line, styled};
+use super::args::SessionSearchArgs;
+use rind_lib::paths::Paths;
+use rind_lib::session::{Found, Hit, SessionStore, Wanted};
+
+pub(super) fn search(paths: &Paths, args: &SessionSearchArgs) -> anyhow::Result<ExitStatus> {
+    let Some(wanted) = Wanted::new(&args.text) else {
+        bail_usage!("there is nothing to search for: the text is empty or too long");
+    };
+    let mut hits: Vec<Hit> = Vec::new();
+    let (mut n_hits, mut is_partial) = (0_usize, false);
+    let mut last = String::new();
+    SessionStore::new(paths.sessions()).search(&wanted, &mut |found| {
+        match found {
+            Found::Notice(text) => {
+                is_partial = true;
+                render::warn(&text);
+            }
+            Found::Hit(_) if n_hits == args.limit => {
+                n_hits += 1;
+                return ControlFlow::Break(());
+            }
+            Found::Hit(hit) => {
+                n_hits += 1;
+                match args.json {
+                    true => hits.push(hit),
+                    false => row(&hit, &mut last),
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    if args.json {
+        render::json(&serde_json::json!({"hits": hits, "is_cut": n_hits > args.limit}))?;
+    } else if n_hits > args.limit {
+        render::note("there are more places; raise --limit");
+    } else if n_hits == 0 {
+        render::note("no session has this text");
+    }
+    if is_partial {
+        render::note("not everything was searched; `rind session doctor` says more");
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Shows a place; the session stands once above all of its places.
+fn row(hit: &Hit, last: &mut String) {
+    if *last != hit.session {
+        answer_line(styled(BOLD, one_line(&hit.session, 240)));
+        last.clone_from(&hit.session);
+    }
+    let at = format!("{:>6}  turn {}", hit.line, hit.turn);
+    let [before, found, after] = [&hit.before, &hit.found, &hit.after].map(|text| blank(text));
+    answer_line(format_args!(
+        "{} {}: {before}{}{after}",
+        styled(DIM, at),
+        one_line(&hit.role, 60),
+        styled(WARN, found),
+    ));
+}
+
+/// Returns the text on one line, cleaned, with the blanks at its ends.
+fn blank(text: &str) -> String {
+    render::printable(&text.replace(['\n', '\t'], " "))
+}

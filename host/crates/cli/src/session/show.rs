@@ -1,0 +1,55 @@
+//! `rind session show`: what happened in a session, turn by turn.
+
+use anyhow::Context;
+
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::render;
+use super::args::SessionShowArgs;
+use super::turns;
+use rind_lib::paths::Paths;
+use rind_lib::session::{SessionStore, SessionView};
+
+/// Longest text that is shown without `--full`, in bytes.
+const MAX_SHOWN_BYTES: usize = 4_000;
+
+pub(super) fn show(paths: &Paths, args: &SessionShowArgs) -> anyhow::Result<ExitStatus> {
+    let store = SessionStore::new(paths.sessions());
+    let id = store.resolve_any(&args.session, &paths.workspace)?;
+    let reading = store.read_lines(&id)?;
+    if let Some(line) = args.entry {
+        let entry = reading.entries.iter().find(|own| own.line == line);
+        let Some(entry) = entry else {
+            bail_usage!(
+                "session {id} has no readable entry on line {line}; the last one is on line {}",
+                reading.entries.last().map_or(0, |own| own.line)
+            );
+        };
+        let text = serde_json::to_string_pretty(&entry.entry).context("write the entry as JSON")?;
+        match args.json {
+            true => render::json(&entry.entry)?,
+            false => render::answer(render::printable(&text) + "\n"),
+        }
+        return Ok(ExitStatus::Done);
+    }
+    let mut view = SessionView::new(&id, &reading);
+    if let Some(wanted) = args.turn {
+        let last = view.turns.last().map_or(0, |turn| turn.turn);
+        view.turns.retain(|turn| turn.turn == wanted);
+        if view.turns.is_empty() {
+            bail_usage!("session {id} has no turn {wanted}; its last one is {last}");
+        }
+    }
+    if args.json {
+        render::json(&view)?;
+        return Ok(ExitStatus::Done);
+    }
+    view.notices.iter().for_each(|notice| render::warn(notice));
+    turns::head(&view);
+    let limit = if args.full {
+        usize::MAX
+    } else {
+        MAX_SHOWN_BYTES
+    };
+    view.turns.iter().for_each(|turn| turns::turn(turn, limit));
+    Ok(ExitStatus::Done)
+}

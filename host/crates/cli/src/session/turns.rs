@@ -1,0 +1,294 @@
+//! Shows the turns of a session as text. Every text of the file is cleaned before it reaches the
+//! terminal; long ones are cut with a note.
+
+use super::super::render::{
+    self, BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, bytes, count, one_line, printable,
+    styled,
+};
+use rind_lib::message::Role;
+use rind_lib::session::{CallView, Decision, Item, ItemView, SessionView, TurnView};
+
+/// Space that the numbers of lines take, and what stands below them.
+const INDENT: &str = "        ";
+
+/// Longest name, folder or reason that stands within a line, in characters.
+const WIDTH: usize = 240;
+
+pub(super) fn head(view: &SessionView) {
+    let title = view.title.as_deref().map(|title| one_line(title, WIDTH));
+    let title = title.map(|title| format!(" {title}")).unwrap_or_default();
+    answer_line(format_args!(
+        "session {}{title}",
+        styled(BOLD, one_line(&view.id, WIDTH))
+    ));
+    let mut about = vec![
+        format!("began {}", time(view.created)),
+        format!("in {}", one_line(&view.workspace, WIDTH)),
+        format!(
+            "with {}/{}",
+            one_line(&view.provider, WIDTH),
+            one_line(&view.model, WIDTH)
+        ),
+    ];
+    let from = view.forked_from.iter();
+    about.extend(from.map(|id| format!("forked from {}", one_line(id, WIDTH))));
+    answer_line(styled(DIM, about.join(" · ")));
+    if view.turns.is_empty() {
+        answer_line("this session has no turn yet");
+    }
+}
+
+/// Formats milliseconds since 1970 as a time in UTC.
+pub(super) fn time(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms)
+        .map_or_else(|_| ms.to_string(), |time| format!("{time:.0}"))
+}
+
+/// Returns what is said of a turn beside its number.
+pub(super) fn about(turn: &TurnView) -> String {
+    let mut about = vec![time(turn.started)];
+    about.push(match &turn.stop {
+        Some(stop) => one_line(stop, 40),
+        None => "open".to_owned(),
+    });
+    if turn.steps > 0 {
+        about.push(count(u64::from(turn.steps), "step"));
+    }
+    let (input, output) = (turn.usage.input_tokens, turn.usage.output_tokens);
+    if input > 0 || output > 0 {
+        let estimated = render::estimated(&turn.usage);
+        about.push(format!("{input} tokens in, {output} out{estimated}"));
+    }
+    about.extend(render::dollars(turn.cost_usd));
+    if turn.source != "terminal" && !turn.source.is_empty() {
+        about.push(format!("from {}", one_line(&turn.source, WIDTH)));
+    }
+    if let Some(command) = &turn.command {
+        about.push(format!("command {}", one_line(command, WIDTH)));
+    }
+    if let Some(holder) = &turn.archived_in {
+        about.push(format!("archived in {}", one_line(holder, WIDTH)));
+    }
+    if turn.is_undone {
+        about.push("taken back".to_owned());
+    }
+    about.join(" · ")
+}
+
+pub(super) fn turn(turn: &TurnView, limit: usize) {
+    if turn.turn > 0 || turn.started > 0 {
+        let number = styled(BOLD, format_args!("turn {}", turn.turn));
+        answer_line(format_args!("\n{number} {}", styled(DIM, about(turn))));
+        block("> ", &turn.input, limit);
+    }
+    for item in &turn.items {
+        show(item, turn, limit);
+    }
+}
+
+fn show(view: &ItemView, turn: &TurnView, limit: usize) {
+    let line = |text: String| {
+        let number = styled(DIM, format_args!("{:>7}", view.line));
+        answer_line(format_args!("{number} {text}"));
+    };
+    match &view.item {
+        // The input stands above already.
+        Item::Said {
+            role: Role::User,
+            by: None,
+            text,
+            blobs,
+            ..
+        } if *text == turn.input && blobs.is_empty() => {}
+        Item::Said {
+            role,
+            by,
+            text,
+            reasoning,
+            blobs,
+        } => {
+            let role = match role {
+                Role::User => "user",
+                Role::Assistant => "assistant",
+                Role::Tool => "tool",
+            };
+            let by = by
+                .as_deref()
+                .map(|by| format!(" ({})", one_line(by, WIDTH)));
+            line(styled(BOLD, format!("{role}{}", by.unwrap_or_default())));
+            for text in reasoning {
+                block("(reasoning) ", text, limit);
+            }
+            block("", text, limit);
+            for blob in blobs {
+                answer_line(format_args!("{INDENT}[{}]", one_line(blob, WIDTH)));
+            }
+        }
+        Item::Call(call) => self::call(call, &line, limit),
+        Item::Decision(decision) => line(decided(decision)),
+        Item::Step {
+            step,
+            model,
+            usage,
+            cost_usd,
+        } => {
+            let usd = cost_usd.and_then(render::dollars);
+            let usd = usd.map(|usd| format!(" · {usd}")).unwrap_or_default();
+            line(styled(
+                DIM,
+                format!(
+                    "step {step} · {} · {} tokens in, {} out{usd}",
+                    one_line(model, WIDTH),
+                    usage.input_tokens,
+                    usage.output_tokens
+                ),
+            ));
+        }
+        Item::Subagent {
+            agent,
+            plugin,
+            task,
+            answer,
+            is_error,
+        } => {
+            let by = plugin
+                .as_deref()
+                .map(|name| format!(" of {}", one_line(name, WIDTH)));
+            let by = by.unwrap_or_default();
+            line(format!(
+                "subagent {}{by}",
+                styled(PLUGIN, one_line(agent, 64))
+            ));
+            block("task: ", task, limit);
+            match answer {
+                Some(answer) if *is_error => block("failed: ", answer, limit),
+                Some(answer) => block("answer: ", answer, limit),
+                None => block("", "it has not ended", limit),
+            }
+        }
+        Item::Replaced {
+            reason,
+            removed,
+            summary,
+            holder,
+        } => {
+            let holder = holder
+                .as_deref()
+                .map(|id| format!(", kept in {}", one_line(id, 64)));
+            line(format!(
+                "≡ {} replaced ({}){}",
+                count(*removed as u64, "message"),
+                one_line(reason, WIDTH),
+                holder.unwrap_or_default()
+            ));
+            block("", summary, limit);
+        }
+        Item::Prompt { parts } => {
+            line(styled(
+                DIM,
+                format!("system prompt, {}", count(parts.len() as u64, "part")),
+            ));
+            for part in parts {
+                answer_line(styled(
+                    DIM,
+                    format!(
+                        "{INDENT}{} of {} · {} · {} tokens · {}",
+                        one_line(&part.key, WIDTH),
+                        one_line(&part.source, WIDTH),
+                        bytes(part.bytes as u64),
+                        part.tokens,
+                        one_line(&part.hash, 64),
+                    ),
+                ));
+            }
+        }
+        Item::Note { text } => line(styled(DIM, one_line(text, 4 * WIDTH))),
+    }
+}
+
+fn call(call: &CallView, line: &dyn Fn(String), limit: usize) {
+    let by = call
+        .by
+        .as_deref()
+        .map(|by| format!(" by plugin {}", one_line(by, WIDTH)));
+    line(format!(
+        "{} {}{}",
+        styled(BOLD, one_line(&call.tool, WIDTH)),
+        styled(DIM, one_line(&call.id, 64)),
+        by.unwrap_or_default()
+    ));
+    block("", &call.arguments.to_string(), limit);
+    for decision in &call.decisions {
+        answer_line(format_args!("{INDENT}{}", decided(decision)));
+    }
+    if let Some(arguments) = &call.ran_with {
+        block("ran with ", &arguments.to_string(), limit);
+    }
+    let refused = call
+        .refused_by
+        .as_deref()
+        .map(|by| format!("refused by {}", one_line(by, WIDTH)));
+    let took = call.duration_ms.map(render::millis);
+    let state = match (refused, &call.result) {
+        (Some(refused), _) => styled(BAD, refused),
+        (None, None) if call.duration_ms.is_some() => styled(DIM, "ended"),
+        (None, None) if call.has_begun => styled(WARN, "it began and has no result"),
+        (None, None) => styled(WARN, "it has not begun"),
+        (None, Some(_)) if call.is_error => styled(BAD, "failed"),
+        (None, Some(_)) => styled(GOOD, "result"),
+    };
+    let took = took.filter(|_| call.refused_by.is_none());
+    let took = took.map(|took| styled(DIM, format_args!(" · {took}")));
+    answer_line(format_args!("{INDENT}{state}{}", took.unwrap_or_default()));
+    block("", call.result.as_deref().unwrap_or_default(), limit);
+}
+
+/// Says what a hook decided, and why.
+pub(super) fn decided(decision: &Decision) -> String {
+    let Decision {
+        plugin,
+        point,
+        outcome,
+        changed,
+        reason,
+        ..
+    } = decision;
+    let outcome = match outcome.as_str() {
+        "changed" => styled(WARN, "changed"),
+        "asked" => styled(WARN, "asked"),
+        "blocked" => styled(BAD, "refused"),
+        other => styled(BAD, one_line(other, 40)),
+    };
+    let changed: Vec<String> = changed.iter().map(|name| one_line(name, 60)).collect();
+    let changed = match changed.is_empty() {
+        true => String::new(),
+        false => format!(" {}", changed.join(", ")),
+    };
+    let reason = reason
+        .as_deref()
+        .map(|why| format!(": {}", one_line(why, 4 * WIDTH)));
+    format!(
+        "{} at {}: {outcome}{changed}{}",
+        styled(PLUGIN, one_line(plugin, 64)),
+        one_line(point, 64),
+        reason.unwrap_or_default()
+    )
+}
+
+/// Shows a text of several lines, indented, up to a number of bytes.
+fn block(mark: &str, text: &str, limit: usize) {
+    if text.is_empty() {
+        return;
+    }
+    let end = text.floor_char_boundary(limit);
+    let shown = printable(text.get(..end).unwrap_or_default());
+    for (at, line) in shown.lines().enumerate() {
+        let mark = if at == 0 { mark } else { "" };
+        answer_line(format_args!("{INDENT}{mark}{line}"));
+    }
+    if end < text.len() {
+        let n_left = (text.len() - end) as u64;
+        let note = format!("{INDENT}… {} more; --full shows all", bytes(n_left));
+        answer_line(styled(DIM, note));
+    }
+}

@@ -1,0 +1,196 @@
+//! Sessions as one file: written byte for byte, and read back the same.
+//!
+//! Owns the two forms of such a file. A session that is nothing but whole lines is those lines, its
+//! `session.jsonl`; one with blobs, subagents or a torn last line is a tar archive of its folder,
+//! `ID/session.jsonl` and so on. The lock, rests of writes and files that no version of the program
+//! makes are left out. Start from [`SessionStore::export`] and [`SessionStore::import`].
+
+mod import;
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+pub use import::Imported;
+
+use super::guarded;
+use super::log::FILE;
+use super::parts::{FilePart, PartKind, parts};
+use super::{Error, SessionStore};
+
+/// Form of an exported session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BundleForm {
+    /// The lines of the session.
+    Lines,
+    /// A tar archive of the folder of the session.
+    Archive,
+}
+
+/// A session that is about to be exported.
+#[derive(Debug)]
+pub struct Bundle {
+    id: String,
+    folder: std::path::PathBuf,
+    parts: Vec<FilePart>,
+    form: BundleForm,
+    /// Paths of files that are left out, each with the reason.
+    left_out: Vec<String>,
+}
+
+impl Bundle {
+    /// Returns the form that the session is written in.
+    #[must_use]
+    pub fn form(&self) -> BundleForm {
+        self.form
+    }
+
+    /// Returns messages about the files that are left out.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// Writes the session. What is appended meanwhile is not in it.
+    pub fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
+        if self.form == BundleForm::Lines {
+            return self.lines(out).map_err(|source| self.failed(source));
+        }
+        let mut archive = tar::Builder::new(out);
+        for part in &self.parts {
+            let path = self.folder.join(&part.path);
+            let (file, meta) = guarded::open(&path).map_err(|e| Error::read(&path, e))?;
+            let mut rest = Exactly {
+                file,
+                left: meta.len(),
+            };
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(tar::EntryType::Regular);
+            header.set_mode(0o600);
+            header.set_size(meta.len());
+            let name = format!("{}/{}", self.id, part.path);
+            archive
+                .append_data(&mut header, name, &mut rest)
+                .map_err(|source| self.failed(source))?;
+        }
+        let ended = archive.into_inner().map(drop);
+        ended.map_err(|source| self.failed(source))
+    }
+
+    fn lines(&self, out: &mut dyn Write) -> io::Result<()> {
+        let (file, meta) = guarded::open(&self.folder.join(FILE))?;
+        let mut rest = Exactly {
+            file,
+            left: meta.len(),
+        };
+        io::copy(&mut rest, out).map(drop)
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        Error::Bundle {
+            what: format!("the session {}", self.id),
+            why: source.to_string(),
+        }
+    }
+}
+
+/// Reader of as many bytes as a file had; fails if it has fewer now.
+struct Exactly {
+    file: File,
+    left: u64,
+}
+
+impl Read for Exactly {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n_read = (&mut self.file).take(self.left).read(buffer)?;
+        if n_read == 0 && self.left > 0 && !buffer.is_empty() {
+            return Err(io::Error::other(
+                "a file became shorter while it was read; try again",
+            ));
+        }
+        self.left -= n_read as u64;
+        Ok(n_read)
+    }
+}
+
+/// Writes a private file that appears at `path` only once it is whole, and waits until it is on the
+/// disk.
+pub fn save(
+    path: &Path,
+    write: &mut dyn FnMut(&mut dyn Write) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let failed = |source| Error::write(path, source);
+    if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
+        return Err(failed(io::Error::other(
+            "something that is no regular file has this name; give another one",
+        )));
+    }
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .prefix(".rind-export-")
+        .tempfile_in(folder)
+        .map_err(failed)?;
+    write(&mut file)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path)
+        .map(drop)
+        .map_err(|error| failed(error.error))
+}
+
+impl SessionStore {
+    /// Prepares the export of a session: lists its files and decides on the form. Takes no lock, so
+    /// the session may be open.
+    pub fn export(&self, id: &str) -> Result<Bundle, Error> {
+        let folder = self.folder_of(id)?;
+        if id.contains('/') {
+            return Err(Error::Bundle {
+                what: format!("`{id}`"),
+                why: "a subagent is exported with its session; leave `/agents/…` out".to_owned(),
+            });
+        }
+        let mut all = parts(&folder).map_err(|source| Error::read(&folder, source))?;
+        // Entries come first: what they refer to is on the disk before them.
+        all.sort_by_key(|part| part.kind);
+        let mut left_out = Vec::new();
+        all.retain(|part| match part.kind {
+            PartKind::Entries | PartKind::Content | PartKind::State => true,
+            PartKind::Lock | PartKind::Left => false,
+            PartKind::Foreign | PartKind::Odd => {
+                left_out.push(format!(
+                    "{} is left out, it is no file of a session",
+                    folder.join(&part.path).display()
+                ));
+                false
+            }
+        });
+        let is_plain = all.len() == 1 && is_whole(&folder.join(FILE))?;
+        let form = match is_plain {
+            true => BundleForm::Lines,
+            false => BundleForm::Archive,
+        };
+        Ok(Bundle {
+            id: id.to_owned(),
+            folder,
+            parts: all,
+            form,
+            left_out,
+        })
+    }
+}
+
+/// Whether a file ends with a line feed.
+fn is_whole(path: &Path) -> Result<bool, Error> {
+    let failed = |source| Error::read(path, source);
+    let (mut file, meta) = guarded::open(path).map_err(failed)?;
+    if meta.len() == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))
+        .and_then(|_| file.read_exact(&mut last))
+        .map_err(failed)?;
+    Ok(last == *b"\n")
+}

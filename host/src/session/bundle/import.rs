@@ -1,0 +1,303 @@
+//! Reading of an exported session back into the store.
+//!
+//! The file comes from anywhere. It is unpacked into a temporary folder of the store, checked there
+//! and renamed, so that a stopped import leaves nothing that looks like a session. Refused are an
+//! id that is there, names that lead elsewhere or occur twice, anything but regular files, cut-off
+//! and damaged archives, blobs whose content is not that of their names, and newer versions.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use tar::{Archive, EntryType};
+
+use crate::disk::{TemporaryFolder, open_if_present, private_folder, rename_new};
+use crate::paths::file_stem;
+use crate::session::blobs::HashedFiles;
+use crate::session::entry::{Body, Entry, VERSION};
+use crate::session::guarded::{self, Line, Lines, MAX_LINE_BYTES, is_session_id};
+use crate::session::log::{FILE, private, sync_folder};
+use crate::session::parts::{PartKind, kind_of, parts};
+use crate::session::{Error, SessionStore};
+
+/// Name prefix of the temporary folders in the folder of all sessions.
+const PREFIX: &str = ".import-";
+
+/// Size of a block of a tar archive.
+const BLOCK: u64 = 512;
+
+/// Maximum number of files of a session.
+const MAX_FILES: usize = 100_000;
+
+/// An imported session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// Id of the session.
+    pub id: String,
+    /// Messages about lines that cannot be read; they are kept as they are.
+    pub notices: Vec<String>,
+}
+
+impl SessionStore {
+    /// Reads an exported session into the store. `id` is the id that it gets; without it, it keeps
+    /// the one in the archive, or gets the name of the file.
+    pub fn import(&self, path: &Path, id: Option<&str>) -> Result<Imported, Error> {
+        let refused = |why: String| Error::Bundle {
+            what: format!("{}", path.display()),
+            why,
+        };
+        let opened = open_if_present(path).map_err(|source| Error::read(path, source))?;
+        let mut file = opened.ok_or_else(|| refused("there is no such file".to_owned()))?;
+        let root = self.root();
+        private_folder(root).map_err(|source| Error::write(root, source))?;
+        let aside = TemporaryFolder::new_in(PREFIX, root);
+        let aside = aside.map_err(|source| Error::write(root, source))?;
+        let form = is_archive(&mut file).map_err(|source| Error::read(path, source))?;
+        let own = match form {
+            true => unpack(file, aside.path()).map_err(refused)?,
+            false => {
+                let stem = file_stem(path);
+                let own = id.map_or(stem, str::to_owned);
+                check_id(&own).map_err(refused)?;
+                copy_lines(file, &aside.path().join(&own)).map_err(refused)?;
+                own
+            }
+        };
+        let new = id.unwrap_or(&own);
+        check_id(new).map_err(refused)?;
+        let (from, to) = (aside.path().join(&own), root.join(new));
+        let notices = check(&from, !form).map_err(|why| match why {
+            Refusal::Newer(found) => Error::Newer {
+                path: path.to_owned(),
+                found,
+            },
+            Refusal::Text(why) => refused(why),
+        })?;
+        sync_all(&from);
+        rename_new(&from, &to).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => refused(format!(
+                "there is a session {new} already, or a file of that name; give another id with --id"
+            )),
+            _ => Error::write(&to, error),
+        })?;
+        sync_folder(root);
+        Ok(Imported {
+            id: new.to_owned(),
+            notices,
+        })
+    }
+}
+
+fn check_id(id: &str) -> Result<(), String> {
+    match is_session_id(id) {
+        true => Ok(()),
+        false => Err(format!(
+            "`{}` is no id of a session (letters, digits, `-`, `_` and `.`); give one with --id",
+            crate::text::clean(id, 96)
+        )),
+    }
+}
+
+/// Whether a file is a tar archive; the file is at its beginning afterwards.
+fn is_archive(file: &mut File) -> io::Result<bool> {
+    let mut start = Vec::new();
+    file.take(BLOCK).read_to_end(&mut start)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(start.get(257..262) == Some(b"ustar"))
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    private(OpenOptions::new().write(true).create_new(true)).open(path)
+}
+
+fn copy_lines(mut file: File, folder: &Path) -> Result<(), String> {
+    let copied = private_folder(folder)
+        .and_then(|()| create(&folder.join(FILE)))
+        .and_then(|mut copy| io::copy(&mut file, &mut copy));
+    copied.map(drop).map_err(|error| error.to_string())
+}
+
+/// Unpacks an archive into a folder, and returns the id of the session in it.
+fn unpack(mut file: File, into: &Path) -> Result<String, String> {
+    check_end(&mut file)?;
+    let mut archive = Archive::new(BufReader::new(file));
+    let torn = |error: io::Error| format!("it is cut off or damaged: {error}");
+    let mut id: Option<String> = None;
+    let mut seen = BTreeSet::new();
+    for entry in archive.entries().map_err(torn)? {
+        let mut entry = entry.map_err(torn)?;
+        let path = String::from_utf8(entry.path_bytes().into_owned());
+        let path = path.map_err(|_| "it has a name that is not UTF-8".to_owned())?;
+        let shown = crate::text::clean(&path, 200);
+        if entry.header().entry_type() != EntryType::Regular {
+            return Err(format!("`{shown}` is not a regular file"));
+        }
+        let (own, below) = path.split_once('/').unwrap_or((&path, ""));
+        if !is_session_id(own) {
+            return Err(format!("`{shown}` does not begin with the id of a session"));
+        }
+        if id.get_or_insert_with(|| own.to_owned()) != own {
+            return Err(format!(
+                "it has more than one session: `{shown}` is of another one"
+            ));
+        }
+        if !matches!(
+            kind_of(below),
+            PartKind::Entries | PartKind::Content | PartKind::State
+        ) {
+            return Err(format!("`{shown}` is no file of a session"));
+        }
+        if !seen.insert(path.clone()) || seen.len() > MAX_FILES {
+            return Err(format!("it has `{shown}` twice, or too many files"));
+        }
+        // The name is one of the few that `kind_of` knows, so it stays within the folder.
+        let to = into.join(&path);
+        let folder = to.parent().unwrap_or(into);
+        let written = private_folder(folder)
+            .and_then(|()| create(&to))
+            .and_then(|mut file| io::copy(&mut entry, &mut file));
+        let n_written =
+            written.map_err(|error| format!("`{shown}` cannot be unpacked: {error}"))?;
+        if n_written != entry.size() {
+            return Err(format!("it is cut off within `{shown}`"));
+        }
+    }
+    let mut rest = archive.into_inner();
+    let mut buffer = [0; 8192];
+    loop {
+        match rest.read(&mut buffer).map_err(torn)? {
+            0 => break,
+            n if buffer.iter().take(n).all(|byte| *byte == 0) => {}
+            _ => return Err("something stands behind its end".to_owned()),
+        }
+    }
+    id.ok_or_else(|| "it is empty".to_owned())
+}
+
+/// Checks that an archive ends with the two blocks of zeros that end one.
+fn check_end(file: &mut File) -> Result<(), String> {
+    let torn = || "it is cut off: the blocks that end an archive are missing".to_owned();
+    let mut last = Vec::new();
+    let len = file.seek(SeekFrom::End(0)).map_err(|_| torn())?;
+    if len % BLOCK != 0 || len < 2 * BLOCK {
+        return Err(torn());
+    }
+    file.seek(SeekFrom::Start(len - 2 * BLOCK))
+        .and_then(|_| file.read_to_end(&mut last))
+        .and_then(|_| file.seek(SeekFrom::Start(0)))
+        .map_err(|_| torn())?;
+    match last.iter().all(|byte| *byte == 0) {
+        true => Ok(()),
+        false => Err(torn()),
+    }
+}
+
+enum Refusal {
+    Newer(u32),
+    Text(String),
+}
+
+/// Checks an unpacked session: versions, the first entry, and the content of blobs. Returns messages
+/// about lines that cannot be read, of which `is_strict` allows none.
+fn check(folder: &Path, is_strict: bool) -> Result<Vec<String>, Refusal> {
+    let text = |error: io::Error| Refusal::Text(error.to_string());
+    let mut notices = Vec::new();
+    let mut has_entries = false;
+    for part in parts(folder).map_err(text)? {
+        let path = folder.join(&part.path);
+        match part.kind {
+            PartKind::Entries => {
+                has_entries |= part.path == FILE;
+                check_lines(&path, &part.path, is_strict, &mut notices)?;
+            }
+            _ => {
+                let name = part.path.rsplit('/').next().unwrap_or_default();
+                let (mut file, _) = guarded::open(&path).map_err(text)?;
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes).map_err(text)?;
+                if HashedFiles::name(&bytes) != name {
+                    return Err(Refusal::Text(format!(
+                        "`{}` was changed: its content does not fit its name",
+                        part.path
+                    )));
+                }
+            }
+        }
+    }
+    match has_entries {
+        true => Ok(notices),
+        false => Err(Refusal::Text(format!("it has no {FILE}"))),
+    }
+}
+
+fn check_lines(
+    path: &Path,
+    name: &str,
+    is_strict: bool,
+    notices: &mut Vec<String>,
+) -> Result<(), Refusal> {
+    let text = |error: io::Error| Refusal::Text(error.to_string());
+    let (file, _) = guarded::open(path).map_err(text)?;
+    let mut lines = Lines::new(file, MAX_LINE_BYTES);
+    let mut has_header = false;
+    loop {
+        let mut is_torn = false;
+        let parsed = match lines.next().map_err(text)? {
+            None => break,
+            Some(Line::Whole(line)) => Entry::parse(line),
+            Some(Line::Torn(line)) => {
+                is_torn = true;
+                Entry::parse(line)
+            }
+            Some(Line::TooLong(n)) => Err(format!("it has {n} bytes")),
+        };
+        let number = lines.number;
+        match parsed {
+            Ok(Entry {
+                body: Body::Session { version, .. },
+                ..
+            }) => {
+                if version > VERSION {
+                    return Err(Refusal::Newer(version));
+                }
+                has_header = true;
+            }
+            Ok(_) if has_header && !(is_torn && is_strict) => {}
+            Ok(_) if is_torn => {
+                return Err(Refusal::Text("its last line is cut off".to_owned()));
+            }
+            Ok(_) => {
+                return Err(Refusal::Text(format!(
+                    "it is no session: line {number} of {name} comes before the entry that begins one"
+                )));
+            }
+            Err(why) if is_strict => {
+                return Err(Refusal::Text(format!(
+                    "it is cut off, damaged or no session: line {number} cannot be read: {why}"
+                )));
+            }
+            Err(why) => notices.push(format!("{name}:{number}: this line cannot be read: {why}")),
+        }
+    }
+    match has_header {
+        true => Ok(()),
+        false => Err(Refusal::Text(format!(
+            "{name} has no entry that begins a session"
+        ))),
+    }
+}
+
+/// Waits until the files of a folder are on the disk, as far as the file system can.
+fn sync_all(folder: &Path) {
+    let all = parts(folder).unwrap_or_default();
+    let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
+    for part in all {
+        let path = folder.join(part.path);
+        if let Ok((file, _)) = guarded::open(&path) {
+            let _ = file.sync_all();
+        }
+        folders.extend(path.parent().map(Path::to_owned));
+    }
+    folders.iter().for_each(|folder| sync_folder(folder));
+}

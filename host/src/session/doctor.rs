@@ -1,0 +1,318 @@
+//! Examination of sessions: what is damaged, what is missing, what is too much.
+//!
+//! Owns what counts as a fault of a session and which faults can be repaired. An examination reads
+//! only and takes no lock; `repair` changes a session that nobody has open, and keeps what it takes
+//! out. A session that cannot be examined hides no other one. Start from [`SessionStore::examine`].
+
+mod chain;
+mod repair;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::blobs::HashedFiles;
+use super::children;
+use super::entry::{Body, VERSION};
+use super::guarded;
+use super::parts::{FilePart, PartKind, parts};
+use super::transcript::Transcript;
+use super::{Error, SessionStore};
+
+/// Maximum number of faults of one kind that are listed one by one.
+const MAX_LISTED: usize = 20;
+
+/// Size and number of what a session keeps of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Growth {
+    /// Number of entries or files.
+    pub count: u64,
+    /// Size in bytes.
+    pub bytes: u64,
+}
+
+/// Fault of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// Description: what is wrong and where.
+    pub what: String,
+    /// Description of the repair; `None` if nothing can be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repair: Option<String>,
+    /// Whether the session works in spite of it: a file that nothing needs.
+    pub is_harmless: bool,
+}
+
+/// Result of the examination of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Examination {
+    /// Id of the session.
+    pub id: String,
+    /// Faults, most of which a repair can mend.
+    pub faults: Vec<Fault>,
+    /// Facts that are no faults: what a resume would cut, and what is left of earlier repairs.
+    pub notes: Vec<String>,
+    /// Size by type of entry and kind of file.
+    pub growth: BTreeMap<String, Growth>,
+    /// Paths of files and folders that a repair moves aside.
+    #[serde(skip)]
+    aside: Vec<String>,
+    /// Version of the format, if it is newer than this program knows. Nothing else is examined then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newer: Option<u32>,
+}
+
+impl Examination {
+    fn fault(&mut self, what: String, repair: Option<&str>) {
+        let repair = repair.map(str::to_owned);
+        self.faults.push(Fault {
+            what,
+            repair,
+            is_harmless: false,
+        });
+    }
+
+    /// Adds a harmless fault that is mended by moving a file or folder out of the way.
+    fn too_much(&mut self, path: &str, what: String) {
+        self.aside.push(path.trim_end_matches('/').to_owned());
+        self.faults.push(Fault {
+            what,
+            repair: Some("it is moved to `kept` in the folder of the session".to_owned()),
+            is_harmless: true,
+        });
+    }
+}
+
+/// Blobs that the entries of a session and of its subagents refer to.
+#[derive(Debug, Default)]
+struct Wanted {
+    /// Blobs of messages, which lie with the root session.
+    content: BTreeSet<String>,
+    /// Blobs of values that plugins have at the end, by plugin and key.
+    state: BTreeMap<(String, String), String>,
+    /// Subagents and holders that entries name.
+    agents: BTreeSet<String>,
+}
+
+impl SessionStore {
+    /// Returns the ids of everything in the store that may be a session, the first one first.
+    pub fn ids(&self) -> Result<Vec<String>, Error> {
+        Ok(self.folders()?.into_iter().map(|(id, _)| id).collect())
+    }
+
+    /// Examines a session. Fails only if its folder cannot be read.
+    pub fn examine(&self, id: &str) -> Result<Examination, Error> {
+        let folder = self.folder_of(id)?;
+        let mut found = Examination {
+            id: id.to_owned(),
+            ..Examination::default()
+        };
+        let files = parts(&folder).map_err(|source| Error::read(&folder, source))?;
+        let mut all = BTreeMap::new();
+        for file in &files {
+            if file.kind == PartKind::Entries {
+                let above = file.path.trim_end_matches("session.jsonl").to_owned();
+                let wanted = entries(&folder, &above, &mut found);
+                all.insert(above, wanted);
+            }
+        }
+        if found.newer.is_some() {
+            return Ok(found);
+        }
+        if !all.contains_key("") {
+            let what = "it has no session.jsonl; `rind session rm` removes the rest";
+            found.fault(what.to_owned(), None);
+        }
+        files_of(&folder, &files, &all, &mut found);
+        Ok(found)
+    }
+}
+
+/// Examines one file of entries, and returns what they refer to. `above` is its folder within the
+/// session, with a `/` at its end; empty for the session itself.
+fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
+    let mut wanted = Wanted::default();
+    let path = folder.join(above).join("session.jsonl");
+    let read = match chain::read(&path) {
+        Ok(read) => read,
+        Err(error) => {
+            found.fault(
+                format!("{above}session.jsonl cannot be read: {error}"),
+                None,
+            );
+            return wanted;
+        }
+    };
+    if read.version > VERSION {
+        found.newer = Some(read.version);
+        return wanted;
+    }
+    for (n, what) in read.faults.iter().enumerate() {
+        match n {
+            MAX_LISTED => found.notes.push(format!(
+                "{above}session.jsonl has {} more faults of its lines",
+                read.faults.len() - MAX_LISTED
+            )),
+            n if n > MAX_LISTED => {}
+            _ => found.fault(format!("{above}session.jsonl {}", what.text), what.repair),
+        }
+    }
+    let mut transcript = Transcript::default();
+    for (body, bytes, kind) in &read.bodies {
+        let growth = found.growth.entry(kind.clone()).or_default();
+        growth.count += 1;
+        growth.bytes += bytes;
+        transcript.apply(body);
+        wanted
+            .agents
+            .extend(children::named_in(body).map(|child| child.agent));
+        match body {
+            Body::Message { message } => {
+                wanted
+                    .content
+                    .extend(message.blobs().map(|blob| blob.id.clone()));
+            }
+            Body::Replaced { messages, .. } => {
+                let blobs = messages.iter().flat_map(crate::message::Message::blobs);
+                wanted.content.extend(blobs.map(|blob| blob.id.clone()));
+            }
+            Body::ToolEnd {
+                result: Some(result),
+                ..
+            } => wanted
+                .content
+                .extend(result.content.blobs().map(|blob| blob.id.clone())),
+            Body::State {
+                plugin, key, blob, ..
+            } => {
+                let key = (plugin.clone(), key.clone());
+                match blob {
+                    Some(blob) => drop(wanted.state.insert(key, blob.clone())),
+                    None => drop(wanted.state.remove(&key)),
+                }
+            }
+            _ => {}
+        }
+    }
+    resume(above, transcript, found);
+    wanted
+}
+
+/// Says what a resume would close or leave out.
+fn resume(above: &str, mut transcript: Transcript, found: &mut Examination) {
+    if !above.is_empty() {
+        return;
+    }
+    let open = transcript.open_calls();
+    if transcript.is_turn_open {
+        let names: Vec<&str> = open.iter().map(|call| call.name.as_str()).collect();
+        let calls = match names.is_empty() {
+            true => String::new(),
+            false => format!(", and its calls without a result: {}", names.join(", ")),
+        };
+        found.notes.push(format!(
+            "turn {} is open; a resume closes it{calls}",
+            transcript.turn
+        ));
+    }
+    let mended = transcript.mend().into_iter();
+    found
+        .notes
+        .extend(mended.map(|what| format!("on a resume: {what}")));
+}
+
+/// Examines the files beside the entries.
+fn files_of(
+    folder: &Path,
+    files: &[FilePart],
+    all: &BTreeMap<String, Wanted>,
+    found: &mut Examination,
+) {
+    let content: BTreeSet<&String> = all.values().flat_map(|own| &own.content).collect();
+    let mut there = BTreeSet::new();
+    for file in files {
+        if file.kind != PartKind::Entries {
+            let growth = found
+                .growth
+                .entry(format!("file: {}", file.kind))
+                .or_default();
+            growth.count += 1;
+            growth.bytes += file.bytes;
+        }
+        there.insert(file.path.as_str());
+        let (above, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+        let path = &file.path;
+        match file.kind {
+            PartKind::Content | PartKind::State => {
+                let owner = above.trim_end_matches("content").trim_end_matches("blobs");
+                let is_wanted = match file.kind {
+                    PartKind::Content => content.contains(&name.to_owned()),
+                    _ => all
+                        .get(owner)
+                        .is_some_and(|own| own.state.values().any(|blob| blob == name)),
+                };
+                if !is_wanted {
+                    found.too_much(path, format!("no entry refers to {path}"));
+                } else if !is_intact(&folder.join(path), name) {
+                    let what = format!("{path} was changed: its content does not fit its name");
+                    found.fault(what, None);
+                }
+            }
+            PartKind::Foreign => {
+                found.too_much(path, format!("{path} is no file of a session"));
+            }
+            PartKind::Odd => {
+                found.too_much(path, format!("{path} is a link, a pipe or no file at all"));
+            }
+            PartKind::Left if !path.starts_with("kept/") && path.ends_with(".half") => {
+                let what = format!("{path} is what a write left that did not end");
+                found.too_much(path, what);
+            }
+            PartKind::Left | PartKind::Lock | PartKind::Entries => {}
+        }
+    }
+    for id in content {
+        if !there.contains(format!("content/{id}").as_str()) {
+            found.fault(
+                format!("content/{id} is missing, and a message refers to it"),
+                None,
+            );
+        }
+    }
+    for (above, own) in all {
+        let state = own.state.iter().filter(|_| above.is_empty());
+        for ((plugin, key), blob) in state {
+            if !there.contains(format!("{above}blobs/{blob}").as_str()) {
+                let what = format!("{above}blobs/{blob} is missing: `{key}` of plugin {plugin}");
+                found.fault(what, None);
+            }
+        }
+        for agent in &own.agents {
+            if !all.contains_key(&format!("{above}agents/{agent}/")) {
+                let what = format!("{above}agents/{agent}: an entry names it, and it is missing");
+                // A holder has the entries of its turn, whose subagents stay where they were.
+                match above.is_empty() {
+                    true => found.fault(what, None),
+                    false => found.notes.push(what),
+                }
+            }
+        }
+    }
+    for above in all.keys().filter(|above| !above.is_empty()) {
+        let mut names = above.trim_end_matches('/').rsplitn(3, '/');
+        let agent = names.next().unwrap_or_default();
+        let parent = names
+            .nth(1)
+            .map(|text| format!("{text}/"))
+            .unwrap_or_default();
+        let is_named = |own: &Wanted| own.agents.contains(agent);
+        if !all.get(&parent).is_some_and(is_named) {
+            found.too_much(above, format!("no entry names the subagent in {above}"));
+        }
+    }
+}
+
+fn is_intact(path: &Path, name: &str) -> bool {
+    guarded::read(path).is_ok_and(|bytes| HashedFiles::name(&bytes) == name)
+}

@@ -1,0 +1,95 @@
+//! The lines of a file of entries: whether each can be read, and whether each follows the one
+//! before it.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+
+use crate::session::entry::{Body, Entry};
+use crate::session::guarded::{self, Line, Lines, MAX_LINE_BYTES};
+use crate::session::head::kind;
+
+/// Repair of a line that cannot be read.
+const ASIDE: Option<&str> = Some("it is taken out; a copy of the whole file is kept");
+
+/// Repair of a line that does not follow the one before it.
+const RELINK: Option<&str> = Some("it is made to follow; a copy of the whole file is kept");
+
+/// Fault of a line.
+pub(super) struct LineFault {
+    /// Description that begins with the number of the line.
+    pub(super) text: String,
+    pub(super) repair: Option<&'static str>,
+}
+
+/// Content of a file of entries.
+#[derive(Default)]
+pub(super) struct Read {
+    /// Version of the format; 0 without a header.
+    pub(super) version: u32,
+    /// Content, size and type of each entry.
+    pub(super) bodies: Vec<(Body, u64, String)>,
+    pub(super) faults: Vec<LineFault>,
+}
+
+/// Reads and examines a file.
+pub(super) fn read(path: &Path) -> io::Result<Read> {
+    let (file, _) = guarded::open(path)?;
+    let mut lines = Lines::new(file, MAX_LINE_BYTES);
+    let mut read = Read::default();
+    let mut ids = HashSet::new();
+    let mut last: Option<String> = None;
+    while let Some(line) = lines.next()? {
+        let (text, is_torn) = match line {
+            Line::Whole(text) => (text, false),
+            Line::Torn(text) => (text, true),
+            Line::TooLong(n) => {
+                let text = format!("has {n} bytes, at most {MAX_LINE_BYTES} are read");
+                let number = lines.number;
+                read.fault(number, &text, None);
+                continue;
+            }
+        };
+        let (bytes, kind) = (text.len() as u64 + 1, kind(text));
+        let kind = String::from_utf8_lossy(kind).into_owned();
+        let parsed = Entry::parse(text);
+        let number = lines.number;
+        let entry = match parsed {
+            Ok(entry) => entry,
+            Err(why) if is_torn => {
+                read.fault(number, &format!("is cut off: {why}"), ASIDE);
+                continue;
+            }
+            Err(why) => {
+                read.fault(number, &format!("cannot be read: {why}"), ASIDE);
+                continue;
+            }
+        };
+        if let Body::Session { version, .. } = entry.body {
+            read.version = read.version.max(version);
+        }
+        if read.bodies.is_empty() && !matches!(entry.body, Body::Session { .. }) {
+            read.fault(number, "is not the entry that begins a session", None);
+        }
+        if entry.parent != last {
+            read.fault(number, "does not follow the entry before it", RELINK);
+        }
+        if !ids.insert(entry.id.clone()) {
+            read.fault(number, "has the id of an earlier entry", None);
+        }
+        last = Some(entry.id);
+        let kind = match entry.body {
+            Body::Unknown { .. } => "unknown".to_owned(),
+            _ => kind,
+        };
+        read.bodies.push((entry.body, bytes, kind));
+    }
+    Ok(read)
+}
+
+impl Read {
+    fn fault(&mut self, number: u64, what: &str, repair: Option<&'static str>) {
+        let text = format!("line {number} {what}");
+        self.faults.push(LineFault { text, repair });
+    }
+}

@@ -1,0 +1,318 @@
+//! The head of a session: what a list shows of it, from a pass over its lines.
+//!
+//! Owns which entries make the title, the cost and the state. Most lines are not parsed: their type
+//! stands near their beginning. A head is for lists only; nothing that changes a session may depend
+//! on one. Start from [`SessionHead`].
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::entry::{Body, Entry};
+use super::guarded::Line;
+use crate::message::Role;
+
+/// Maximum length of a title and of a first input in a head, in bytes.
+const MAX_TEXT_BYTES: usize = 1 << 10;
+
+/// Number of bytes at the beginning of a line in which its type is looked for.
+const KIND_WITHIN: usize = 512;
+
+/// State of the last turn of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SessionState {
+    /// No turn has begun.
+    #[default]
+    Empty,
+    /// The last turn ended.
+    Finished,
+    /// The last turn has not ended: it runs, or was cut off.
+    Open,
+    /// The last turn has not ended, and its next call has not begun: it waits for an answer.
+    Waiting,
+}
+
+display_as_in_json!(SessionState);
+
+/// Summary of a session for a list.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionHead {
+    /// Id of the session.
+    pub id: String,
+    /// Title that the session was given, or else the first line of its first input.
+    pub title: String,
+    /// Time of creation, in milliseconds since 1970.
+    pub created: i64,
+    /// Time of the last write, in milliseconds since 1970.
+    pub updated: i64,
+    /// Folder the agent worked in.
+    pub workspace: String,
+    /// Name of the model that the session started with.
+    pub model: String,
+    /// First input of the session, if there is one; a long one is cut.
+    pub first_input: Option<String>,
+    /// Command of the program that opened the session for its own request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aside: Option<String>,
+    /// Length of the file, in bytes.
+    pub bytes: u64,
+    /// Number of turns.
+    pub turns: u64,
+    /// Cost in US dollars of the requests with a known price.
+    pub cost_usd: f64,
+    /// Tokens of models without a known price.
+    pub unpriced_tokens: u64,
+    /// State of the last turn.
+    pub state: SessionState,
+    /// Number of lines that cannot be read.
+    #[serde(default)]
+    pub damaged: u64,
+}
+
+/// Returns the value of the first `"type"` near the beginning of a line; empty if there is none.
+/// The program writes it before all content.
+pub(super) fn kind(line: &[u8]) -> &[u8] {
+    const MARK: &[u8] = b"\"type\":\"";
+    let start = line.get(..line.len().min(KIND_WITHIN)).unwrap_or_default();
+    let Some(at) = memchr::memmem::find(start, MARK) else {
+        return &[];
+    };
+    let rest = start.get(at + MARK.len()..).unwrap_or_default();
+    let end = memchr::memchr(b'"', rest).unwrap_or_default();
+    rest.get(..end).unwrap_or_default()
+}
+
+/// Whether lines of this type have no part in a head.
+fn is_skipped(kind: &[u8]) -> bool {
+    const SKIPPED: &[&[u8]] = &[
+        b"trace",
+        b"access",
+        b"state",
+        b"custom",
+        b"prompt",
+        b"injected",
+        b"corrected",
+        b"replaced",
+        b"archival",
+        b"resumed",
+        b"subagent-start",
+        b"subagent-end",
+        b"skill-activated",
+        b"skill-ended",
+        b"skill-remembered",
+        b"audit-gap",
+    ];
+    SKIPPED.contains(&kind)
+}
+
+/// A head that is being made from lines.
+#[derive(Default)]
+pub(super) struct HeadBuilder {
+    head: SessionHead,
+    given: Option<String>,
+    is_open: bool,
+    /// Cost and unpriced tokens of the open turn, which its end replaces by its sums.
+    running: (f64, u64),
+    /// Last message of the model, and the lines about calls since then.
+    last: Vec<u8>,
+    since: Vec<Vec<u8>>,
+}
+
+impl HeadBuilder {
+    /// Takes in the next line of the file.
+    pub(super) fn take(&mut self, line: &Line<'_>) {
+        let line = match line {
+            Line::Whole(line) | Line::Torn(line) => *line,
+            Line::TooLong(_) => {
+                self.head.damaged += 1;
+                return;
+            }
+        };
+        match kind(line) {
+            kind if is_skipped(kind) => return,
+            b"message" => {
+                let is_answer = memchr::memmem::find(line, b"\"role\":\"assistant\"").is_some();
+                if is_answer {
+                    self.last = line.to_vec();
+                    self.since.clear();
+                } else {
+                    self.since.push(line.to_vec());
+                }
+                return;
+            }
+            b"tool-start" | b"tool-end" => {
+                self.since.push(line.to_vec());
+                return;
+            }
+            _ => {}
+        }
+        match Entry::parse(line) {
+            Ok(entry) => self.apply(&entry),
+            Err(_) => self.head.damaged += 1,
+        }
+    }
+
+    fn apply(&mut self, entry: &Entry) {
+        let head = &mut self.head;
+        match &entry.body {
+            Body::Session {
+                workspace, model, ..
+            } => {
+                head.created = entry.time;
+                head.workspace.clone_from(workspace);
+                head.model.clone_from(model);
+            }
+            Body::Aside { by } => head.aside = Some(by.clone()),
+            Body::Title { title } => self.given = Some(cut(title)),
+            Body::TurnStart { input, .. } => {
+                head.turns += 1;
+                if head.first_input.is_none() {
+                    head.first_input = Some(cut(input));
+                }
+                self.is_open = true;
+                self.end_turn();
+                self.last.clear();
+                self.since.clear();
+            }
+            Body::TurnEnd { summary, .. } => {
+                self.running = (summary.cost_usd, summary.unpriced_tokens);
+                self.is_open = false;
+                self.end_turn();
+            }
+            Body::Cut { .. } => self.is_open = false,
+            Body::Command {
+                cost_usd,
+                unpriced_tokens,
+                ..
+            }
+            | Body::LoopRun {
+                cost_usd,
+                unpriced_tokens,
+                ..
+            } => self.spend(*cost_usd, *unpriced_tokens),
+            Body::Step {
+                cost_usd, usage, ..
+            }
+            | Body::Asked {
+                cost_usd, usage, ..
+            }
+            | Body::HostAsked {
+                cost_usd, usage, ..
+            }
+            | Body::Unanswered {
+                cost_usd, usage, ..
+            } => match cost_usd {
+                Some(usd) => self.running.0 += usd,
+                None => self.running.1 = self.running.1.saturating_add(usage.total()),
+            },
+            _ => {}
+        }
+    }
+
+    /// Adds the cost of the turn to the cost of the session.
+    fn end_turn(&mut self) {
+        let (usd, tokens) = std::mem::take(&mut self.running);
+        self.spend(usd, tokens);
+    }
+
+    fn spend(&mut self, usd: f64, tokens: u64) {
+        self.head.cost_usd += usd;
+        self.head.unpriced_tokens = self.head.unpriced_tokens.saturating_add(tokens);
+    }
+
+    pub(super) fn finish(mut self) -> SessionHead {
+        self.end_turn();
+        self.head.state = match (self.head.turns, self.is_open) {
+            (0, _) => SessionState::Empty,
+            (_, false) => SessionState::Finished,
+            (_, true) if self.waits() => SessionState::Waiting,
+            (_, true) => SessionState::Open,
+        };
+        let first = self.head.first_input.as_deref().unwrap_or_default();
+        let line = first.lines().find(|line| !line.trim().is_empty());
+        let title = self
+            .given
+            .unwrap_or_else(|| line.unwrap_or_default().trim().to_owned());
+        self.head.title = title;
+        self.head
+    }
+
+    /// Whether the last message of the model has a call that has not begun, and none that runs.
+    fn waits(&self) -> bool {
+        let Ok(Entry {
+            body: Body::Message { message },
+            ..
+        }) = Entry::parse(&self.last)
+        else {
+            return false;
+        };
+        let (mut begun, mut ended) = (HashSet::new(), HashSet::new());
+        for line in &self.since {
+            match Entry::parse(line).map(|entry| entry.body) {
+                Ok(Body::ToolStart { call, .. }) => begun.extend([call]),
+                Ok(Body::ToolEnd { call, .. }) => ended.extend([call]),
+                Ok(Body::Message { message }) if message.role == Role::Tool => {
+                    ended.extend(message.tool_results().map(|result| result.call_id.clone()));
+                }
+                _ => {}
+            }
+        }
+        let runs = begun.iter().any(|call| !ended.contains(call));
+        let is_ahead = |id: &str| !begun.contains(id) && !ended.contains(id);
+        !runs && message.tool_calls().any(|call| is_ahead(&call.id))
+    }
+}
+
+fn cut(text: &str) -> String {
+    let end = text.floor_char_boundary(MAX_TEXT_BYTES);
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(lines: &[&str]) -> SessionHead {
+        let mut builder = HeadBuilder::default();
+        for (at, line) in lines.iter().enumerate() {
+            let line = format!(r#"{{"id":"{at}","parent":null,"time":{at},{line}}}"#);
+            builder.take(&Line::Whole(line.as_bytes()));
+        }
+        builder.finish()
+    }
+
+    const HEADER: &str =
+        r#""type":"session","version":1,"workspace":"/w","provider":"p","model":"m""#;
+    const START: &str =
+        r#""type":"turn-start","turn":1,"input":"\n first words\nmore","source":"terminal""#;
+    const CALLS: &str = r#""type":"message","message":{"id":"m","role":"assistant","content":[{"type":"tool_call","id":"1","name":"bash","arguments":{}}]}"#;
+    const BEGIN: &str = r#""type":"tool-start","call":"1","name":"bash","effect_class":"execute""#;
+    const END: &str = r#""type":"tool-end","call":"1","duration_ms":3"#;
+    const STEP: &str = r#""type":"step","turn":1,"step":1,"model":"m","usage":{"input_tokens":1,"output_tokens":1},"cost_usd":0.25,"latency_ms":1"#;
+    const CUT: &str = r#""type":"cut","turn":1,"reason":"r","calls":[]"#;
+    const TITLE: &str = r#""type":"title","title":"Other words""#;
+
+    #[test]
+    fn the_state_is_that_of_the_last_turn() {
+        for (lines, state) in [
+            (vec![HEADER], SessionState::Empty),
+            (vec![HEADER, START], SessionState::Open),
+            (vec![HEADER, START, STEP, CALLS], SessionState::Waiting),
+            (vec![HEADER, START, CALLS, BEGIN], SessionState::Open),
+            (vec![HEADER, START, CALLS, BEGIN, END], SessionState::Open),
+            (vec![HEADER, START, CALLS, CUT], SessionState::Finished),
+        ] {
+            assert_eq!(head(&lines).state, state, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn the_title_is_the_one_given_or_else_the_first_line_said() {
+        let found = head(&[HEADER, START, STEP, "\"type\":\"turn-start\"", "x"]);
+        assert_eq!(found.title, "first words");
+        assert_eq!((found.turns, found.damaged, found.cost_usd), (1, 2, 0.25));
+        let found = head(&[HEADER, START, TITLE]);
+        assert_eq!((&*found.title, &*found.workspace), ("Other words", "/w"));
+    }
+}

@@ -1,0 +1,157 @@
+//! Changes of sessions from outside: a title, removal.
+//!
+//! Owns that nobody but the holder of its lock changes a session, and that a stopped removal leaves
+//! no half of one. Start from [`SessionStore::rename`] and [`SessionStore::remove`].
+
+use std::fs::File;
+use std::path::Path;
+
+use super::entry::{Body, Entry};
+use super::log::{self, FILE, Log};
+use super::{Error, SessionStore, parts};
+use crate::disk::{TemporaryFolder, rename_new};
+
+/// Name prefix of the folders in which sessions are removed.
+const REMOVED: &str = ".removed-";
+
+/// Longest title, in characters.
+const MAX_TITLE_CHARS: usize = 200;
+
+/// Size and last use of a session, for a decision on what to keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Id of the session.
+    pub id: String,
+    /// Time of the last write, in milliseconds since 1970.
+    pub updated: i64,
+    /// Size of all its files, in bytes.
+    pub bytes: u64,
+}
+
+/// Takes the lock of the session in a folder, unless the lock is a link to elsewhere.
+pub(super) fn hold(folder: &Path) -> Result<File, Error> {
+    check_lock(folder)?;
+    log::lock(folder)
+}
+
+/// Checks that the lock of a session is a regular file, or is not there.
+pub(super) fn check_lock(folder: &Path) -> Result<(), Error> {
+    let path = folder.join(log::LOCK);
+    let is_odd = path.symlink_metadata().is_ok_and(|meta| !meta.is_file());
+    match is_odd {
+        true => Err(Error::write(
+            &path,
+            std::io::Error::other("it is not a regular file; remove it"),
+        )),
+        false => Ok(()),
+    }
+}
+
+impl SessionStore {
+    /// Gives a session a title. Nothing else of the session changes: an open turn stays open.
+    pub fn rename(&self, id: &str, title: &str) -> Result<String, Error> {
+        let title: Vec<&str> = title.split_whitespace().collect();
+        let title: String = title.join(" ").chars().take(MAX_TITLE_CHARS).collect();
+        let folder = self.folder_of(id)?;
+        let path = folder.join(FILE);
+        // What is no regular file is not opened, and a newer version is refused before its end is
+        // repaired.
+        self.read_lines(id)?;
+        check_lock(&folder)?;
+        let mut opened = Log::open(&folder)?;
+        let (entries, _) = super::store::parse(&path, &opened.bytes)?;
+        let last = entries.last();
+        let entry = Entry {
+            id: crate::clock::new_id(),
+            parent: last.map(|entry| entry.id.clone()),
+            time: crate::clock::now_ms(),
+            body: Body::Title {
+                title: title.clone(),
+            },
+        };
+        opened.log.append(&entry.line()?)?;
+        opened.log.sync()?;
+        Ok(title)
+    }
+
+    /// Removes a session with its blobs, subagents and archived turns. Fails if a process has it
+    /// open. A session without a readable file is removed too.
+    pub fn remove(&self, id: &str) -> Result<(), Error> {
+        let folder = self.folder_of(id)?;
+        let failed = |source| Error::write(&folder, source);
+        let lock = hold(&folder)?;
+        let aside = TemporaryFolder::new_in(REMOVED, self.root()).map_err(failed)?;
+        // A reader finds the whole session or none.
+        rename_new(&folder, &aside.path().join(id)).map_err(failed)?;
+        let _ = lock.unlock();
+        drop(aside);
+        log::sync_folder(self.root());
+        Ok(())
+    }
+
+    /// Returns the size and last use of every session, the last used first.
+    pub fn stored(&self) -> Result<Vec<Stored>, Error> {
+        let mut all = Vec::new();
+        for (id, folder) in self.folders()? {
+            let meta = folder.join(FILE).symlink_metadata();
+            let Ok(updated) = meta.and_then(|meta| meta.modified()) else {
+                continue;
+            };
+            let since = updated
+                .duration_since(std::time::UNIX_EPOCH)
+                .unwrap_or_default();
+            all.push(Stored {
+                id,
+                updated: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+                bytes: parts::size(&folder),
+            });
+        }
+        all.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
+        Ok(all)
+    }
+}
+
+/// Returns the sessions that are too old or too much: those last used before `before`, and of the
+/// rest those used the longest ago, until all have at most `max_bytes`. `all` is sorted as
+/// [`SessionStore::stored`] returns it.
+#[must_use]
+pub fn surplus(all: &[Stored], before: Option<i64>, max_bytes: Option<u64>) -> Vec<Stored> {
+    let mut total = 0_u64;
+    let mut found = Vec::new();
+    for own in all {
+        let is_old = before.is_some_and(|before| own.updated < before);
+        if !is_old {
+            total = total.saturating_add(own.bytes);
+        }
+        if is_old || max_bytes.is_some_and(|most| total > most) {
+            found.push(own.clone());
+        }
+    }
+    found.reverse();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_sessions_are_surplus() {
+        let stored = |id: &str, updated, bytes| Stored {
+            id: id.to_owned(),
+            updated,
+            bytes,
+        };
+        let all = [stored("c", 30, 5), stored("b", 20, 5), stored("a", 10, 1)];
+        let ids = |before, most| {
+            let found = surplus(&all, before, most);
+            found.into_iter().map(|own| own.id).collect::<String>()
+        };
+        assert_eq!(ids(None, None), "");
+        assert_eq!(ids(Some(20), None), "a");
+        assert_eq!(ids(None, Some(10)), "a");
+        assert_eq!(ids(None, Some(9)), "ab");
+        assert_eq!(ids(None, Some(0)), "abc");
+        assert_eq!(ids(Some(15), Some(10)), "a");
+    }
+}

@@ -1,0 +1,149 @@
+//! Files in the folder of a session, and what each is.
+//!
+//! Owns the names that belong to a session. It follows no link and opens no file, so a hostile
+//! folder can be listed. Start from [`parts`].
+
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::children::{AGENTS, is_agent_id};
+use super::guarded;
+use super::log::FILE;
+
+/// Name of the folder with what repairs took out of a session.
+pub(super) const KEPT: &str = "kept";
+
+/// Maximum depth of nested subagents.
+const MAX_DEPTH: usize = 8;
+
+/// Maximum depth of folders that are listed: those of nested subagents and one more.
+const MAX_FOLDERS: usize = 2 * MAX_DEPTH + 2;
+
+/// Kind of a file of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartKind {
+    /// Entries of the session or of a subagent.
+    Entries,
+    /// Image or other bytes that messages refer to.
+    Content,
+    /// Large value of a plugin.
+    State,
+    /// Lock of the writer.
+    Lock,
+    /// Rest of a write that did not end, or what a repair took out.
+    Left,
+    /// File that no version of the program makes.
+    Foreign,
+    /// Link, pipe or anything else that is neither a file nor a folder.
+    Odd,
+}
+
+display_as_in_json!(PartKind);
+
+/// One file of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FilePart {
+    /// Path within the folder of the session, with `/`.
+    pub(super) path: String,
+    pub(super) kind: PartKind,
+    /// Size in bytes; 0 for what is no file.
+    pub(super) bytes: u64,
+}
+
+/// Lists the files of a session, in the order of their paths.
+pub(super) fn parts(folder: &Path) -> io::Result<Vec<FilePart>> {
+    let mut all = Vec::new();
+    add(folder, "", 0, &mut all)?;
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(all)
+}
+
+fn add(folder: &Path, above: &str, depth: usize, all: &mut Vec<FilePart>) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let path = format!("{above}{}", name.to_string_lossy());
+        let meta = entry.path().symlink_metadata()?;
+        let kind = match (meta.is_dir(), meta.is_file(), name.to_str()) {
+            // A repair keeps links too.
+            (false, ..) if Path::new(&path).starts_with(KEPT) => PartKind::Left,
+            (true, ..) if depth < MAX_FOLDERS => {
+                add(&entry.path(), &format!("{path}/"), depth + 1, all)?;
+                continue;
+            }
+            (_, true, Some(_)) => kind_of(&path),
+            (_, true, None) => PartKind::Foreign,
+            _ => PartKind::Odd,
+        };
+        let bytes = if meta.is_file() { meta.len() } else { 0 };
+        all.push(FilePart { path, kind, bytes });
+    }
+    Ok(())
+}
+
+/// Returns the kind of a file by its path within the folder of a session.
+pub(super) fn kind_of(path: &str) -> PartKind {
+    kind_below(path, 0)
+}
+
+fn kind_below(path: &str, depth: usize) -> PartKind {
+    let names: Vec<&str> = path.splitn(3, '/').collect();
+    let is_hash = |name: &str| {
+        let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        name.len() == 2 * blake3::OUT_LEN && name.bytes().all(is_hex)
+    };
+    match names[..] {
+        [FILE] => PartKind::Entries,
+        ["lock"] => PartKind::Lock,
+        [name] if name.starts_with(FILE) && name.ends_with(".torn") => PartKind::Left,
+        ["content", name] if is_hash(name) => PartKind::Content,
+        ["blobs", name] if is_hash(name) => PartKind::State,
+        ["content" | "blobs", name] if name.ends_with(".half") => PartKind::Left,
+        [KEPT, ..] => PartKind::Left,
+        [AGENTS, agent, below] if is_agent_id(agent) && depth < MAX_DEPTH => {
+            kind_below(below, depth + 1)
+        }
+        _ => PartKind::Foreign,
+    }
+}
+
+/// Returns the total size of the files of a session. What cannot be read has no size.
+pub(super) fn size(folder: &Path) -> u64 {
+    let is_folder = guarded::is_folder(folder).unwrap_or_default();
+    let all = if is_folder { parts(folder).ok() } else { None };
+    all.into_iter().flatten().map(|part| part.bytes).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_known_by_their_names() {
+        let hash = "0123456789abcdef".repeat(4);
+        for (path, kind) in [
+            ("session.jsonl".to_owned(), PartKind::Entries),
+            ("agents/held-1/session.jsonl".to_owned(), PartKind::Entries),
+            (format!("content/{hash}"), PartKind::Content),
+            (
+                format!("agents/sub-1/agents/sub-2/blobs/{hash}"),
+                PartKind::State,
+            ),
+            (format!("blobs/{hash}.1.half"), PartKind::Left),
+            ("session.jsonl.1.torn".to_owned(), PartKind::Left),
+            ("lock".to_owned(), PartKind::Lock),
+            ("content/x".to_owned(), PartKind::Foreign),
+            ("agents/A/session.jsonl".to_owned(), PartKind::Foreign),
+            ("agents/../session.jsonl".to_owned(), PartKind::Foreign),
+            (
+                format!("{}session.jsonl", "agents/a/".repeat(9)),
+                PartKind::Foreign,
+            ),
+        ] {
+            assert_eq!(kind_of(&path), kind, "{path}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Entries of a session with the numbers of their lines, read from outside.
+//!
+//! Owns how a session or the session of a subagent is found below the store without following
+//! links, and that a damaged line is told and hides no other. Takes no lock, so the session may be
+//! open in another process. Start from [`SessionStore::read_lines`].
+
+use std::path::PathBuf;
+
+use super::children::{self, AGENTS};
+use super::entry::{Body, Entry, VERSION};
+use super::guarded::{self, Line, Lines, MAX_LINE_BYTES, is_session_id};
+use super::log::FILE;
+use super::{Error, SessionStore, search};
+
+/// An entry and the number of its line, from 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numbered {
+    /// Number of the line in the file.
+    pub line: u64,
+    /// Entry on the line.
+    pub entry: Entry,
+}
+
+/// Readable entries of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Entries in order.
+    pub entries: Vec<Numbered>,
+    /// Messages about the lines that cannot be read.
+    pub notices: Vec<String>,
+    /// Whether the last line has no line feed: a write did not end, or goes on.
+    pub is_torn: bool,
+}
+
+impl SessionStore {
+    /// Returns the entries of a session, or of a subagent as `ID/agents/AGENT`, with the numbers of
+    /// their lines.
+    pub fn read_lines(&self, id: &str) -> Result<Reading, Error> {
+        let path = self.folder_of(id)?.join(FILE);
+        let failed = |source| Error::read(&path, source);
+        let (file, _) = guarded::open(&path).map_err(failed)?;
+        let mut lines = Lines::new(file, MAX_LINE_BYTES);
+        let mut reading = Reading::default();
+        loop {
+            let line = lines.next().map_err(failed)?;
+            let parsed = match line {
+                None => return Ok(reading),
+                Some(Line::Whole(text)) => Entry::parse(text),
+                Some(Line::Torn(text)) => {
+                    reading.is_torn = true;
+                    Entry::parse(text)
+                }
+                Some(Line::TooLong(n)) => Err(format!(
+                    "it has {n} bytes, at most {MAX_LINE_BYTES} are read"
+                )),
+            };
+            let line = lines.number;
+            match parsed {
+                Ok(entry) => {
+                    if let Body::Session { version: found, .. } = entry.body
+                        && found > VERSION
+                    {
+                        return Err(Error::Newer { path, found });
+                    }
+                    reading.entries.push(Numbered { line, entry });
+                }
+                Err(why) => reading.notices.push(format!(
+                    "{}:{line}: this line cannot be read and is skipped: {why}",
+                    path.display()
+                )),
+            }
+        }
+    }
+
+    /// Returns the ids of the subagents and holders that have a session below this one, as
+    /// `ID/agents/AGENT`.
+    pub fn agents_of(&self, id: &str) -> Result<Vec<String>, Error> {
+        let agents = search::agents(&self.folder_of(id)?).into_iter();
+        Ok(agents
+            .map(|agent| format!("{id}/{AGENTS}/{agent}"))
+            .collect())
+    }
+
+    /// Returns the folder of a session, or of a subagent as `ID/agents/AGENT`. Each folder on the
+    /// way must be a folder and no link.
+    pub(super) fn folder_of(&self, id: &str) -> Result<PathBuf, Error> {
+        let unknown = || Error::Unknown {
+            wanted: id.to_owned(),
+            root: self.root().to_owned(),
+        };
+        let (root, below) = match id.split_once('/') {
+            Some((root, below)) => (root, children::path(below).ok_or_else(unknown)?),
+            None => (id, PathBuf::new()),
+        };
+        if !is_session_id(root) {
+            return Err(unknown());
+        }
+        let mut folder = self.root().join(root);
+        let mut names = below.iter();
+        loop {
+            let is_folder = guarded::is_folder(&folder);
+            if !is_folder.map_err(|source| Error::read(&folder, source))? {
+                return Err(unknown());
+            }
+            match names.next() {
+                Some(name) => folder.push(name),
+                None => return Ok(folder),
+            }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Search for a text in all sessions, and in those of their subagents and archived turns.
+//!
+//! Owns which texts of a session can be found, and that a damaged file or line is told and stops
+//! nothing. The search reads the files from their beginning to their end; a line is parsed only if
+//! its bytes hold the text. There is no index, so nothing can be stale. Start from
+//! [`SessionStore::search`].
+
+mod texts;
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use regex::bytes::{Regex, RegexBuilder};
+use serde::Serialize;
+
+use super::children::{AGENTS, is_agent_id};
+use super::entry::{Body, Entry};
+use super::guarded::{self, Line, Lines, MAX_LINE_BYTES};
+use super::head::kind;
+use super::log::FILE;
+use super::{Error, SessionStore};
+
+/// Maximum depth of nested subagents that are searched.
+const MAX_DEPTH: usize = 8;
+
+/// Number of bytes before and after a found text that a snippet shows.
+const AROUND: usize = 60;
+
+/// Text to search for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Searches the text of one entry.
+    text: Regex,
+    /// Searches the bytes of a line, where texts are escaped as in JSON.
+    line: Regex,
+}
+
+/// A found text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hit {
+    /// Id of the session; `ID/agents/AGENT` for a subagent or an archived turn.
+    pub session: String,
+    /// Number of the turn, 0 before the first.
+    pub turn: u32,
+    /// Number of the line in the file.
+    pub line: u64,
+    /// Time of the entry, in milliseconds since 1970.
+    pub time: i64,
+    /// Author or place of the text: `user`, `assistant`, `call NAME`, `result NAME`, and others.
+    pub role: String,
+    /// Text before the found one, on its line; cut.
+    pub before: String,
+    /// Found text.
+    pub found: String,
+    /// Text after the found one, on its line; cut.
+    pub after: String,
+}
+
+/// Result of a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A text.
+    Hit(Hit),
+    /// Message about a file or a line that cannot be read.
+    Notice(String),
+}
+
+impl Wanted {
+    /// Returns the search for a text, in upper or lower case. `None` for an empty or very long text.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        if text.trim().is_empty() {
+            return None;
+        }
+        let regex = |text: &str| {
+            RegexBuilder::new(&regex::escape(text))
+                .case_insensitive(true)
+                .build()
+                .ok()
+        };
+        let escaped = serde_json::to_string(text).ok()?;
+        let escaped = escaped.trim_start_matches('"');
+        Some(Self {
+            text: regex(text)?,
+            line: regex(escaped.strip_suffix('"').unwrap_or(escaped))?,
+        })
+    }
+
+    /// Whether a line may hold the text. Another writer may have escaped what this one does not.
+    fn may_be_in(&self, line: &[u8]) -> bool {
+        self.line.is_match(line) || memchr::memmem::find(line, b"\\u").is_some()
+    }
+}
+
+/// Receiver of what is found.
+type Tell<'a> = &'a mut dyn FnMut(Found) -> ControlFlow<()>;
+
+impl SessionStore {
+    /// Searches all sessions, the last written first. `tell` gets what is found at once, and may
+    /// end the search.
+    pub fn search(
+        &self,
+        wanted: &Wanted,
+        tell: &mut dyn FnMut(Found) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let mut folders: Vec<_> = self.folders()?;
+        let written = |folder: &Path| {
+            let meta = folder.join(FILE).symlink_metadata();
+            meta.and_then(|meta| meta.modified()).ok()
+        };
+        folders.sort_by_cached_key(|(_, folder)| std::cmp::Reverse(written(folder)));
+        for (id, folder) in folders {
+            if search_folder(&id, &folder, wanted, tell, 0).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Searches the session in a folder, and then its subagents, in the order of their names.
+fn search_folder(
+    id: &str,
+    folder: &Path,
+    wanted: &Wanted,
+    tell: Tell<'_>,
+    depth: usize,
+) -> ControlFlow<()> {
+    let path = folder.join(FILE);
+    match guarded::open(&path) {
+        Ok((file, _)) => search_file(id, &path, file, wanted, tell)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => tell(unreadable(&path, &error))?,
+    }
+    if depth == MAX_DEPTH {
+        return ControlFlow::Continue(());
+    }
+    for agent in agents(folder) {
+        let below = folder.join(AGENTS).join(&agent);
+        search_folder(
+            &format!("{id}/{AGENTS}/{agent}"),
+            &below,
+            wanted,
+            tell,
+            depth + 1,
+        )?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Returns the ids of the subagents that have a folder below a session. Links are left out.
+pub(super) fn agents(folder: &Path) -> Vec<String> {
+    let agents: PathBuf = folder.join(AGENTS);
+    if !guarded::is_folder(&agents).unwrap_or_default() {
+        return Vec::new();
+    }
+    let entries = std::fs::read_dir(agents).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let names = folders.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| is_agent_id(name)).collect();
+    names.sort();
+    names
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Found {
+    Found::Notice(format!("{} cannot be searched: {error}", path.display()))
+}
+
+fn search_file(
+    id: &str,
+    path: &Path,
+    file: File,
+    wanted: &Wanted,
+    tell: Tell<'_>,
+) -> ControlFlow<()> {
+    let mut lines = Lines::new(file, MAX_LINE_BYTES);
+    let mut turn = 0;
+    let mut input = String::new();
+    let mut n_damaged = 0_u64;
+    loop {
+        let (read, is_start) = match lines.next() {
+            Ok(None) => break,
+            Ok(Some(Line::Whole(line) | Line::Torn(line))) => {
+                let is_start = kind(line) == b"turn-start";
+                if !is_start && !wanted.may_be_in(line) {
+                    continue;
+                }
+                (Entry::parse(line), is_start)
+            }
+            Ok(Some(Line::TooLong(n))) => {
+                let why = format!("it has {n} bytes, at most {MAX_LINE_BYTES} are read");
+                (Err(why), false)
+            }
+            Err(error) => return tell(unreadable(path, &error)),
+        };
+        let entry = match read {
+            Ok(entry) => entry,
+            Err(why) => {
+                n_damaged += 1;
+                if n_damaged == 1 {
+                    let (path, number) = (path.display(), lines.number);
+                    tell(Found::Notice(format!(
+                        "{path}:{number}: this line cannot be searched: {why}"
+                    )))?;
+                }
+                continue;
+            }
+        };
+        if let Body::TurnStart {
+            turn: number,
+            input: text,
+            ..
+        } = &entry.body
+        {
+            turn = *number;
+            input.clone_from(text);
+        }
+        for (role, text) in texts::of(&entry.body) {
+            // The message of the user repeats the input.
+            if role == "user" && !is_start && *text == *input {
+                continue;
+            }
+            if let Some(at) = wanted.text.find(text.as_bytes()) {
+                let [before, found, after] = snippet(&text, at.range());
+                tell(Found::Hit(Hit {
+                    session: id.to_owned(),
+                    turn,
+                    line: lines.number,
+                    time: entry.time,
+                    role,
+                    before,
+                    found,
+                    after,
+                }))?;
+            }
+        }
+    }
+    match n_damaged {
+        0 | 1 => ControlFlow::Continue(()),
+        n => tell(Found::Notice(format!(
+            "{}: {} more lines cannot be searched",
+            path.display(),
+            n - 1
+        ))),
+    }
+}
+
+/// Cuts the surroundings of a found text, on its line.
+fn snippet(text: &str, at: std::ops::Range<usize>) -> [String; 3] {
+    let before = text.get(..at.start).unwrap_or_default();
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let start = text.ceil_char_boundary(start.max(at.start.saturating_sub(AROUND)));
+    let after = text.get(at.end..).unwrap_or_default();
+    let end = at.end + after.find('\n').unwrap_or(after.len()).min(AROUND);
+    let end = text.floor_char_boundary(end);
+    [start..at.start, at.start..at.end, at.end..end]
+        .map(|range| text.get(range).unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snippet_is_a_part_of_one_line() {
+        let long = "ä".repeat(100);
+        let text = format!("first\n{long}needle{long}\nlast");
+        let at = text.find("needle").unwrap();
+        let [before, found, after] = snippet(&text, at..at + 6);
+        assert_eq!((before.len(), &*found, after.len()), (60, "needle", 60));
+        assert_eq!(snippet("needle", 0..6), ["", "needle", ""]);
+        assert_eq!(snippet("a\nneedle\nb", 2..8), ["", "needle", ""]);
+    }
+
+    #[test]
+    fn lines_hold_texts_in_json_and_in_other_escapes() {
+        let wanted = Wanted::new("say \"Ä\"").unwrap();
+        assert!(wanted.may_be_in("say \\\"ä\\\"".as_bytes()));
+        assert!(wanted.may_be_in(br#"say \"\u00c4\""#));
+        assert!(!wanted.may_be_in(b"say nothing"));
+        assert!(Wanted::new(" ").is_none());
+    }
+}

@@ -1,0 +1,61 @@
+//! Texts of an entry that a search finds, each with its author or place.
+
+use std::borrow::Cow;
+
+use crate::message::{Content, Message, Role, ToolResult};
+use crate::session::entry::Body;
+
+/// A text with its author or place.
+type Text<'a> = (String, Cow<'a, str>);
+
+/// Returns the texts of an entry. The output of a turn is left out, as its last message has it.
+pub(super) fn of(body: &Body) -> Vec<Text<'_>> {
+    let one = |role: &str, text: &str| vec![(role.to_owned(), Cow::Owned(text.to_owned()))];
+    match body {
+        Body::TurnStart { input, .. } => one("user", input),
+        Body::Message { message } => of_message(message),
+        Body::Title { title } => one("title", title),
+        Body::SubagentStart { agent, task, .. } => one(&format!("task of {agent}"), task),
+        Body::SubagentEnd { agent, answer, .. } => one(&format!("answer of {agent}"), answer),
+        Body::ToolStart {
+            name,
+            arguments: Some(arguments),
+            ..
+        } => one(&format!("call {name}"), &arguments.to_string()),
+        Body::ToolEnd {
+            result: Some(result),
+            ..
+        } => vec![of_result(result)],
+        Body::Injected { plugin, text, .. } => one(&format!("plugin {plugin}"), text),
+        Body::HostAsked { about, text, .. } => one(about, text),
+        Body::Replaced { messages, .. } => messages.iter().flat_map(of_message).collect(),
+        Body::Custom { plugin, value, .. } => one(&format!("plugin {plugin}"), &value.to_string()),
+        _ => Vec::new(),
+    }
+}
+
+fn of_message(message: &Message) -> Vec<Text<'_>> {
+    let role = match (&message.plugin, message.role) {
+        (Some(plugin), _) => format!("plugin {plugin}"),
+        (None, Role::User) => "user".to_owned(),
+        (None, Role::Assistant) => "assistant".to_owned(),
+        (None, Role::Tool) => "tool".to_owned(),
+    };
+    let parts = message.content.iter().filter_map(|part| match part {
+        Content::Text { text } => Some((role.clone(), Cow::Borrowed(text.as_str()))),
+        Content::Thinking { text, .. } => {
+            Some(("reasoning".to_owned(), Cow::Borrowed(text.as_str())))
+        }
+        Content::ToolCall(call) => Some((
+            format!("call {}", call.name),
+            Cow::Owned(call.arguments.to_string()),
+        )),
+        Content::ToolResult(result) => Some(of_result(result)),
+        Content::Blob(_) => None,
+    });
+    parts.collect()
+}
+
+fn of_result(result: &ToolResult) -> Text<'_> {
+    (format!("result {}", result.name), result.content.text())
+}

@@ -1,0 +1,357 @@
+//! Makes the view of a session, entry by entry.
+//!
+//! Results, decisions and ends are brought back to the call, the subagent or the turn that they are
+//! about. An entry that fits nowhere stays an event of its own.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::described::{described, name_of, said};
+use super::{CallView, Decision, Item, ItemView, SessionView, TurnView};
+use crate::message::{Message, Role};
+use crate::session::entry::Body;
+
+/// Outcome of a hook that had no objection.
+const PASS: &str = "pass";
+
+/// Reason of a replacement that took a turn back.
+const UNDONE: &str = crate::session::undo::REASON;
+
+pub(super) struct Build {
+    pub(super) view: SessionView,
+    /// Position of each call in the last turn.
+    calls: HashMap<String, usize>,
+    /// Position of each subagent: turn and event.
+    agents: HashMap<String, (usize, usize)>,
+    /// Turn of each message.
+    messages: HashMap<String, usize>,
+}
+
+impl Build {
+    pub(super) fn new(id: &str) -> Self {
+        let view = SessionView {
+            id: id.to_owned(),
+            ..SessionView::default()
+        };
+        Self {
+            view,
+            calls: HashMap::new(),
+            agents: HashMap::new(),
+            messages: HashMap::new(),
+        }
+    }
+
+    /// Takes in the entry of a line.
+    pub(super) fn take(&mut self, line: u64, entry: &str, time: i64, body: &Body) {
+        let add = |item| ItemView {
+            line,
+            entry: entry.to_owned(),
+            time,
+            item,
+        };
+        match body {
+            Body::Session { .. } | Body::Resumed { .. } | Body::Forked { .. } => {
+                self.header(time, body);
+            }
+            Body::Title { title } => self.view.title = Some(title.clone()),
+            Body::TurnStart {
+                turn,
+                input,
+                source,
+                command,
+            } => {
+                self.calls.clear();
+                self.view.turns.push(TurnView {
+                    turn: *turn,
+                    input: input.clone(),
+                    source: name_of(source),
+                    command: command.clone(),
+                    started: time,
+                    ..TurnView::default()
+                });
+            }
+            Body::TurnEnd { summary, .. } => {
+                let turn = self.turn();
+                turn.stop = Some(name_of(&summary.stop));
+                turn.cost_usd = summary.cost_usd;
+                turn.unpriced_tokens = summary.unpriced_tokens;
+                turn.usage = summary.usage;
+            }
+            Body::Cut { reason, .. } => {
+                self.turn().stop = Some("cut".to_owned());
+                self.push(add(note(format!("the turn was cut short: {reason}"))));
+            }
+            Body::Message { message } => self.message(message, &add),
+            Body::Step {
+                step,
+                model,
+                usage,
+                cost_usd,
+                ..
+            } => {
+                let turn = self.turn();
+                turn.steps += 1;
+                if turn.stop.is_none() {
+                    turn.usage += *usage;
+                    turn.cost_usd += cost_usd.unwrap_or_default();
+                }
+                self.push(add(Item::Step {
+                    step: *step,
+                    model: model.clone(),
+                    usage: *usage,
+                    cost_usd: *cost_usd,
+                }));
+            }
+            Body::ToolStart { .. } | Body::ToolEnd { .. } => self.of_call(body, &add),
+            Body::Trace { record } => self.decision(record, &add),
+            Body::SubagentStart {
+                agent,
+                plugin,
+                task,
+                ..
+            } => {
+                let at = self.push(add(Item::Subagent {
+                    agent: agent.clone(),
+                    plugin: plugin.clone(),
+                    task: task.clone(),
+                    answer: None,
+                    is_error: false,
+                }));
+                self.agents.insert(agent.clone(), at);
+            }
+            Body::SubagentEnd {
+                agent,
+                answer,
+                is_error,
+                ..
+            } => self.agent_ended(agent, answer, *is_error),
+            Body::Replaced {
+                reason,
+                removed,
+                messages,
+                holder,
+            } => {
+                let holder = holder.as_ref().map(|holder| holder.agent.clone());
+                self.replaced(reason, removed, holder.as_ref());
+                let texts: Vec<String> = messages.iter().map(Message::joined_text).collect();
+                self.push(add(Item::Replaced {
+                    reason: reason.clone(),
+                    removed: removed.len(),
+                    summary: texts.join("\n"),
+                    holder,
+                }));
+            }
+            Body::Prompt { parts, .. } => {
+                let parts = parts.clone();
+                self.push(add(Item::Prompt { parts }));
+            }
+            other => {
+                if let Some(text) = described(other) {
+                    self.push(add(note(text)));
+                }
+            }
+        }
+    }
+
+    fn header(&mut self, time: i64, body: &Body) {
+        let view = &mut self.view;
+        match body {
+            Body::Session {
+                workspace,
+                provider,
+                model,
+                ..
+            } => {
+                view.created = time;
+                view.workspace.clone_from(workspace);
+                (view.provider, view.model) = (provider.clone(), model.clone());
+            }
+            Body::Resumed { provider, model } => {
+                (view.provider, view.model) = (provider.clone(), model.clone());
+            }
+            Body::Forked { from } => view.forked_from.push(from.clone()),
+            _ => {}
+        }
+    }
+
+    /// Returns the last turn; one with the number 0 if there is none yet.
+    fn turn(&mut self) -> &mut TurnView {
+        if self.view.turns.is_empty() {
+            self.view.turns.push(TurnView::default());
+        }
+        let last = self.view.turns.len() - 1;
+        &mut self.view.turns[last]
+    }
+
+    /// Adds an event to the last turn, and returns its place.
+    fn push(&mut self, item: ItemView) -> (usize, usize) {
+        let turn = self.turn();
+        turn.items.push(item);
+        let at = turn.items.len() - 1;
+        (self.view.turns.len() - 1, at)
+    }
+
+    fn message(&mut self, message: &Message, add: &dyn Fn(Item) -> ItemView) {
+        self.turn();
+        let at = self.view.turns.len() - 1;
+        self.messages.insert(message.id.clone(), at);
+        if message.role != Role::Tool {
+            let item = said(message);
+            if let Item::Said {
+                text,
+                reasoning,
+                blobs,
+                ..
+            } = &item
+                && !(text.is_empty() && reasoning.is_empty() && blobs.is_empty())
+            {
+                self.push(add(item));
+            }
+        }
+        for call in message.tool_calls() {
+            self.call(
+                CallView {
+                    id: call.id.clone(),
+                    tool: call.name.clone(),
+                    arguments: call.arguments.clone(),
+                    ..CallView::default()
+                },
+                add,
+            );
+        }
+        for result in message.tool_results() {
+            let call = self.known_call(&result.call_id, &result.name, add);
+            call.result = Some(result.content.text().into_owned());
+            call.is_error = result.is_error;
+        }
+    }
+
+    fn call(&mut self, call: CallView, add: &dyn Fn(Item) -> ItemView) {
+        let id = call.id.clone();
+        let (_, at) = self.push(add(Item::Call(Box::new(call))));
+        self.calls.insert(id, at);
+    }
+
+    /// Returns a call of the last turn, which is added if no entry brought it.
+    fn known_call(
+        &mut self,
+        id: &str,
+        tool: &str,
+        add: &dyn Fn(Item) -> ItemView,
+    ) -> &mut CallView {
+        if !self.calls.contains_key(id) {
+            self.call(
+                CallView {
+                    id: id.to_owned(),
+                    tool: tool.to_owned(),
+                    ..CallView::default()
+                },
+                add,
+            );
+        }
+        let at = self.calls.get(id).copied().unwrap_or_default();
+        match &mut self.turn().items[at].item {
+            Item::Call(call) => call,
+            _ => unreachable!("`calls` has only places of calls"),
+        }
+    }
+
+    fn of_call(&mut self, body: &Body, add: &dyn Fn(Item) -> ItemView) {
+        match body {
+            Body::ToolStart {
+                call: id,
+                name,
+                arguments,
+                by,
+                ..
+            } => {
+                let call = self.known_call(id, name, add);
+                call.has_begun = true;
+                call.by.clone_from(by);
+                match (arguments, by) {
+                    (Some(arguments), Some(_)) => call.arguments = arguments.clone(),
+                    (Some(arguments), None) => call.ran_with = Some(arguments.clone()),
+                    (None, _) => {}
+                }
+            }
+            Body::ToolEnd {
+                call: id,
+                duration_ms,
+                refused_by,
+                result,
+            } => {
+                let tool = result.as_ref().map_or("", |result| &result.name);
+                let call = self.known_call(id, tool, add);
+                call.duration_ms = Some(*duration_ms);
+                call.refused_by.clone_from(refused_by);
+                call.is_error |= refused_by.is_some();
+                if let Some(result) = result {
+                    call.result = Some(result.content.text().into_owned());
+                    call.is_error |= result.is_error;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds what a hook decided to the call that it is about, or else as an event.
+    fn decision(&mut self, record: &Value, add: &dyn Fn(Item) -> ItemView) {
+        let text = |key: &str| record[key].as_str().map(str::to_owned);
+        let outcome = text("outcome").unwrap_or_default();
+        if outcome == PASS || outcome.is_empty() {
+            return;
+        }
+        let changed = record["changed"].as_array().into_iter().flatten();
+        let decision = Decision {
+            plugin: text("plugin").unwrap_or_default(),
+            point: text("point").unwrap_or_default(),
+            outcome,
+            changed: changed.map(crate::json::plain).collect(),
+            reason: text("reason"),
+            step: u32::try_from(record["step"].as_u64().unwrap_or_default()).unwrap_or_default(),
+        };
+        let call = text("call_id").filter(|id| self.calls.contains_key(id));
+        match call {
+            Some(id) => self.known_call(&id, "", add).decisions.push(decision),
+            None => {
+                self.push(add(Item::Decision(decision)));
+            }
+        }
+    }
+
+    fn agent_ended(&mut self, agent: &str, said: &str, failed: bool) {
+        let at = self.agents.get(agent);
+        let item = at.and_then(|(turn, item)| self.view.turns.get_mut(*turn)?.items.get_mut(*item));
+        if let Some(ItemView {
+            item: Item::Subagent {
+                answer, is_error, ..
+            },
+            ..
+        }) = item
+        {
+            *answer = Some(said.to_owned());
+            *is_error = failed;
+        }
+    }
+
+    /// Marks the turns whose messages were archived or taken back.
+    fn replaced(&mut self, reason: &str, removed: &[String], holder: Option<&String>) {
+        if holder.is_none() && reason != UNDONE {
+            return;
+        }
+        for id in removed {
+            let turn = self.messages.get(id);
+            if let Some(turn) = turn.and_then(|at| self.view.turns.get_mut(*at)) {
+                turn.is_undone |= reason == UNDONE;
+                if let Some(holder) = holder {
+                    turn.archived_in = Some(holder.clone());
+                }
+            }
+        }
+    }
+}
+
+fn note(text: String) -> Item {
+    Item::Note { text }
+}

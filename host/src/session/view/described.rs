@@ -1,0 +1,100 @@
+//! Words for entries and messages of a session.
+
+use serde_json::Value;
+
+use super::Item;
+use crate::message::{Content, Message};
+use crate::session::entry::Body;
+
+/// Returns a value as it stands in JSON, without quotes.
+pub(super) fn name_of(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).map_or_else(|_| String::new(), |value| crate::json::plain(&value))
+}
+
+pub(super) fn said(message: &Message) -> Item {
+    let reasoning = message.content.iter().filter_map(|part| match part {
+        Content::Thinking { text, .. } if !text.is_empty() => Some(text.clone()),
+        _ => None,
+    });
+    let plugin = message.plugin.as_ref().map(|name| format!("plugin {name}"));
+    Item::Said {
+        role: message.role,
+        by: plugin.or_else(|| message.origin.as_ref().map(name_of)),
+        text: message.joined_text(),
+        reasoning: reasoning.collect(),
+        blobs: message.blobs().map(ToString::to_string).collect(),
+    }
+}
+
+/// Describes an entry that has no kind of its own in the view; `None` if people need not see it.
+pub(super) fn described(body: &Body) -> Option<String> {
+    Some(match body {
+        Body::Command {
+            plugin,
+            command,
+            outcome,
+            reason,
+            ..
+        } => {
+            let outcome = name_of(outcome);
+            let why = reason.as_ref().map(|why| format!(": {why}"));
+            format!(
+                "command /{command} of {plugin}: {outcome}{}",
+                why.unwrap_or_default()
+            )
+        }
+        Body::LoopRun {
+            plugin,
+            outcome,
+            reason,
+            ..
+        } => {
+            let outcome = name_of(outcome);
+            let why = reason.as_ref().map(|why| format!(": {why}"));
+            format!("loop of {plugin}: {outcome}{}", why.unwrap_or_default())
+        }
+        Body::Asked { plugin, model, .. } => format!("{plugin} asked the model {model}"),
+        Body::HostAsked { about, model, .. } => format!("{about}: the model {model} was asked"),
+        Body::Unanswered { model, reason, .. } => {
+            format!("the model {model} did not answer: {reason}")
+        }
+        Body::Access { record } => {
+            let text = |key: &str| record[key].as_str().unwrap_or_default();
+            if text("outcome") == "done" && text("reached") != "secret" {
+                return None;
+            }
+            let (plugin, target) = (text("plugin"), text("target"));
+            format!("{plugin}: {} {target} {}", text("outcome"), text("reason"))
+        }
+        Body::AuditGap { point, reason, .. } => {
+            format!("the audit log has a gap at {point}: {reason}")
+        }
+        Body::Corrected { shown, text } => {
+            format!("text that was shown was taken back: {shown:?}, now {text:?}")
+        }
+        Body::Injected { plugin, text, keep } => {
+            let how = if *keep { "" } else { ", for one request" };
+            format!("{plugin} injected a message{how}: {text}")
+        }
+        Body::SkillActivated { skill, by, .. } => format!("skill {skill} became active, by {by}"),
+        Body::SkillEnded { skill, reason } => format!("skill {skill} ended: {reason}"),
+        Body::Aside { by } => format!("the session is an aside of `rind {by}`"),
+        Body::Archival {
+            turn,
+            reason,
+            tries,
+            is_over,
+        } => match is_over {
+            true => format!("archival of turn {turn} is over ({reason})"),
+            false => format!("turn {turn} is due to be archived ({reason}), {tries} tries so far"),
+        },
+        Body::Unknown { fields } => {
+            let kind = fields
+                .get("type")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            format!("an entry of the type `{kind}`, which this version does not know")
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,265 @@
+//! `rind session list`, `show` and `search`: what people and programs see of sessions from outside.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use insta::assert_snapshot;
+use rind_tests::cli::{Rind, masked};
+use serde_json::Value;
+
+/// A model that reads a file and answers; its words are hostile to terminals.
+const SCRIPT: &str = r#"
+[[reply]]
+text = "I look."
+tool_calls = [{ name = "read_file", arguments = { path = "notes.txt" } }]
+[[reply]]
+text = "Found the Needle\u001b[2K\u202e here."
+"#;
+
+/// A machine with one session of one turn.
+fn one_turn() -> Rind {
+    let rind = Rind::with_script(SCRIPT);
+    rind.file("notes.txt", "a needle in a haystack\n");
+    rind.run(&["run", "look for it\nand say so"]).exits(0);
+    rind
+}
+
+/// Folder of all sessions, and the id of the only one.
+pub(super) fn only(rind: &Rind) -> (PathBuf, String) {
+    let sessions = rind.home().join("data/sessions");
+    let names = fs::read_dir(&sessions).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut ids: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+    assert_eq!(ids.len(), 1, "{ids:?}");
+    (sessions, ids.remove(0))
+}
+
+/// Appends a line to the file of a session.
+pub(super) fn append(file: &std::path::Path, line: &str) {
+    let text = fs::read_to_string(file).unwrap();
+    fs::write(file, text + line).unwrap();
+}
+
+fn json(rind: &Rind, args: &[&str]) -> Value {
+    let ran = rind.run(args).exits(0);
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|e| panic!("{e}: {}", ran.stdout))
+}
+
+#[test]
+fn the_list_shows_titles_states_and_only_this_folder() {
+    let rind = one_turn();
+    let (sessions, id) = only(&rind);
+    let rows = json(&rind, &["session", "list", "--json"]);
+    assert_eq!(rows[0]["title"], "look for it");
+    assert_eq!(rows[0]["state"], "finished");
+    assert_eq!(
+        (&rows[0]["turns"], &rows[0]["damaged"]),
+        (&1.into(), &0.into())
+    );
+
+    // Another folder, an open turn, a damaged line.
+    let text = fs::read_to_string(sessions.join(&id).join("session.jsonl")).unwrap();
+    let here = rind.workspace().display().to_string();
+    let other = sessions.join("elsewhere");
+    fs::create_dir(&other).unwrap();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.contains("\"turn-end\""))
+        .collect();
+    let open = lines.join("\n").replace(&here, "/elsewhere") + "\nnot json\n";
+    fs::write(other.join("session.jsonl"), open).unwrap();
+    assert_eq!(
+        json(&rind, &["session", "list", "--json"])
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let all = rind.run(&["session", "list", "--all"]).exits(0).stdout;
+    assert!(
+        all.contains("open turn · 1 damaged line · /elsewhere"),
+        "{all}"
+    );
+    let found = json(
+        &rind,
+        &[
+            "session", "list", "--all", "--json", "--title", "LOOK", "--limit", "1",
+        ],
+    );
+    assert_eq!(found.as_array().unwrap().len(), 1);
+    let none = json(
+        &rind,
+        &["session", "list", "--all", "--json", "--title", "nothing"],
+    );
+    assert_eq!(none.as_array().unwrap().len(), 0);
+    assert_eq!(
+        json(&rind, &["session", "list", "--json", "--since", "1h"])[0]["id"],
+        *id
+    );
+    let later = json(
+        &rind,
+        &["session", "list", "--json", "--since", "2999-01-01"],
+    );
+    assert_eq!(later.as_array().unwrap().len(), 0);
+    rind.run(&["session", "list", "--since", "soon"]).exits(2);
+}
+
+#[test]
+fn the_cache_of_the_list_is_never_trusted_over_the_files() {
+    let rind = one_turn();
+    let (sessions, id) = only(&rind);
+    let cache = sessions.join(".heads.json");
+    let title = || json(&rind, &["session", "list", "--json"])[0]["title"].clone();
+    assert_eq!(title(), "look for it");
+    // It is used while the file is as it was, and only then.
+    let cached = fs::read_to_string(&cache).unwrap();
+    fs::write(&cache, cached.replace("\"look for it\"", "\"forged\"")).unwrap();
+    assert_eq!(title(), "forged");
+    append(&sessions.join(&id).join("session.jsonl"), "\n");
+    assert_eq!(title(), "look for it");
+    for damaged in ["", "{", "{\"version\":9,\"heads\":{}}"] {
+        fs::write(&cache, damaged).unwrap();
+        assert_eq!(title(), "look for it");
+    }
+    fs::remove_file(&cache).unwrap();
+    symlink(rind.home().join("elsewhere"), &cache).unwrap();
+    assert_eq!(title(), "look for it");
+    assert!(!rind.home().join("elsewhere").exists());
+}
+
+#[test]
+fn hostile_folders_hide_no_session_and_hang_nothing() {
+    let rind = one_turn();
+    let (sessions, id) = only(&rind);
+    for name in ["pipe", "link", "folder", "empty"] {
+        fs::create_dir(sessions.join(name)).unwrap();
+    }
+    let pipe = sessions.join("pipe/session.jsonl");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    symlink("/etc/passwd", sessions.join("link/session.jsonl")).unwrap();
+    fs::create_dir(sessions.join("folder/session.jsonl")).unwrap();
+    symlink(sessions.join(&id), sessions.join("other")).unwrap();
+    fs::write(sessions.join("file"), "x").unwrap();
+    let ran = rind.run(&["session", "list", "--all"]).exits(0);
+    assert_eq!(ran.stdout.lines().count(), 1, "{}", ran.stdout);
+    for name in ["pipe", "link", "folder"] {
+        assert!(
+            ran.stderr.contains(&format!("session {name} is left out")),
+            "{}",
+            ran.stderr
+        );
+        rind.run(&["session", "show", name]).exits(2);
+    }
+    let found = rind.run(&["session", "search", "root:"]).exits(0);
+    assert_eq!(found.stdout, "");
+    rind.run(&["session", "search", "needle"]).exits(0);
+    rind.run(&["session", "show"]).exits(0);
+    for wanted in ["../sessions", "..", "last/agents/../x", "a/b", ""] {
+        rind.run(&["session", "show", wanted]).exits(2);
+    }
+}
+
+#[test]
+fn a_turn_is_shown_with_calls_and_cleaned_texts() {
+    let rind = one_turn();
+    let shown = rind.run(&["session", "show"]).exits(0).stdout;
+    assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
+    for text in [
+        "> look for it",
+        "read_file",
+        "{\"path\":\"notes.txt\"}",
+        "a needle in a haystack",
+        "Found the Needle\\u{1b}[2K\\u{202e} here.",
+    ] {
+        assert!(shown.contains(text), "{text}\n{shown}");
+    }
+    let view = json(&rind, &["session", "show", "--json", "--turn", "1"]);
+    let items = view["turns"][0]["items"].as_array().unwrap();
+    let call = items.iter().find(|item| item["kind"] == "call").unwrap();
+    assert_eq!(call["arguments"]["path"], "notes.txt");
+    assert!(call["result"].as_str().unwrap().contains("haystack"));
+    let line = call["line"].to_string();
+    let entry = json(
+        &rind,
+        &["session", "show", "last", "--json", "--entry", &line],
+    );
+    assert_eq!(entry["type"], "message");
+    rind.run(&["session", "show", "--turn", "7"]).exits(2);
+    rind.run(&["session", "show", "--entry", "999"]).exits(2);
+}
+
+#[test]
+fn long_texts_are_cut_with_a_note() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"short\"\n");
+    rind.run(&["run", &"long ".repeat(2_000)]).exits(0);
+    let shown = rind.run(&["session", "show"]).exits(0).stdout;
+    assert!(shown.contains("more; --full shows all"), "{shown}");
+    let full = rind.run(&["session", "show", "--full"]).exits(0).stdout;
+    assert!(full.matches("long").count() >= 2_000);
+}
+
+#[test]
+fn a_text_is_found_in_inputs_answers_and_results_of_every_session() {
+    let rind = one_turn();
+    let (sessions, id) = only(&rind);
+    let file = sessions.join(&id).join("session.jsonl");
+    append(&file, "{\"needle\": torn\n");
+    let held = sessions.join(&id).join("agents/held-1");
+    fs::create_dir_all(&held).unwrap();
+    fs::copy(&file, held.join("session.jsonl")).unwrap();
+    let ran = rind.run(&["session", "search", "NEEDLE"]).exits(0);
+    assert!(ran.stdout.contains("result read_file"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("assistant: Found the Needle\\u{1b}"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout.contains(&format!("{id}/agents/held-1")),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stderr.contains("this line cannot be searched"),
+        "{}",
+        ran.stderr
+    );
+    let hits = json(&rind, &["session", "search", "needle", "--json"]);
+    let roles = hits["hits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hit| hit["role"].as_str().unwrap());
+    let roles: Vec<&str> = roles.collect();
+    assert_eq!(
+        roles,
+        [
+            "result read_file",
+            "assistant",
+            "result read_file",
+            "assistant"
+        ]
+    );
+    let cut = json(
+        &rind,
+        &["session", "search", "needle", "--json", "--limit", "1"],
+    );
+    assert_eq!(cut["is_cut"], true);
+    assert_eq!(
+        json(&rind, &["session", "search", "look for it", "--json"])["hits"][0]["role"],
+        "user"
+    );
+    rind.run(&["session", "search", " "]).exits(2);
+    assert_snapshot!(masked(&rind.run(&["session", "search", "nowhere at all"]).screen()), @r"
+    exit 0
+    ---- stderr
+    no session has this text
+    ");
+}
